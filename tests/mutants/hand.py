@@ -349,21 +349,21 @@ FAULTS = (
         "heap = next(iter(oldest.values()), None)",
     ),
     Fault(
-        "broker/magnetar_broker/subscriptions/subscription.py",
+        "broker/magnetar_broker/subscriptions/acknowledging.py",
         "an ACK in a transaction is answered only when it is durable",
-        ("            self.topic.cursors.state_changed(PENDING_ACKS, done)\n            return\n"),
-        "            self.topic.cursors.state_changed(PENDING_ACKS)\n",
+        ("            self._topic.cursors.state_changed(PENDING_ACKS, done)\n            return\n"),
+        "            self._topic.cursors.state_changed(PENDING_ACKS)\n",
     ),
     Fault(
         "broker/magnetar_broker/subscriptions/subscription.py",
         "the end of a transaction at a subscription is written",
-        ("        self._store_pending(None)\n        self._write_soon()\n"),
+        ("        self.acks.write_pending(None)\n        self._write_soon()\n"),
         "",
     ),
     Fault(
         "broker/magnetar_broker/subscriptions/subscription.py",
         "what is pending is not delivered after a load",
-        ("            self._in_transactions()\n            self.dispatcher.rewind()\n"),
+        ("            self.acks.in_transactions()\n            self.dispatcher.rewind()\n"),
         "            pass\n",
     ),
     Fault(

@@ -122,17 +122,20 @@ def unacked(cursor: Cursor, run: Run) -> Iterator[tuple[Run, tuple[int, ...]]]:
 
     An entry that is acknowledged in part is a run of its own, whose count is the messages left.
     """
+    # The usual case: nothing above the mark-delete is acknowledged, and the run goes on as it is.
     if cursor.is_plain and run.first > cursor.mark_delete:
         yield run, ()
         return
     first, stop = max(run.first, cursor.mark_delete + 1), run.first + len(run.payloads)
     for start, end in cursor.acked.missing(first, stop):
         whole = start  # the first whole entry that was not yielded yet
+        # Entry by entry only where there are masks: few subscriptions acknowledge parts of batches.
         for offset in range(start, end) if cursor.partial else ():
             mask = cursor.partial.get(offset)
             if mask is not None:
                 if whole < offset:
                     yield part_of(run, whole, offset), ()
+                # Permits and limits count the messages that are left, not those of the batch.
                 left = [mask.bit_count()]
                 yield part_of(run, offset, offset + 1)._replace(counts=left), mask_to_ack_set(mask)
                 whole = offset + 1
@@ -151,6 +154,7 @@ def _outside(
 
 def caught_up(log: Log, cursor: Cursor) -> Blocker:
     """Return the reason why nothing is delivered when every deliverable entry was delivered."""
+    # Entries behind `visible_end` are durable, but follow the first message of an open transaction.
     is_held_back = cursor.next_unacked(log.visible_end) < log.end
     return Blocker.TRANSACTION if is_held_back else Blocker.CAUGHT_UP
 
@@ -163,6 +167,7 @@ def part_of(run: Run, start: int, stop: int) -> Run:
 
 def runs_of(offsets: Iterable[int]) -> Iterator[range]:
     """Yield consecutive offsets, joined to ranges."""
+    # Most acknowledgements are a range already, which needs no walk through its offsets.
     if isinstance(offsets, range) and offsets.step == 1:
         yield offsets
     else:
@@ -172,6 +177,8 @@ def runs_of(offsets: Iterable[int]) -> Iterator[range]:
 
 def entries_within(counts: Sequence[int], messages: int) -> int:
     """Return how many entries hold `messages` messages; the last entry may exceed them."""
+    # The last entry may exceed, as it cannot be divided: a batch with more messages than any
+    # consumer has permits for would never be delivered.
     return min(bisect_left(list(accumulate(counts)), messages) + 1, len(counts))
 
 

@@ -44,6 +44,7 @@ class ChunkedMessages:
         """Note that a chunk was sent to a consumer, which owns the missing chunks from now on."""
         self._owners.pop(chunk.uuid, None)
         parts = self._begun.pop(chunk.uuid, {})
+        # The message begins anew, after a redelivery or because its producer has sent it again.
         if chunk.number == 0:
             parts = {}
         parts[offset] = None
@@ -51,6 +52,7 @@ class ChunkedMessages:
         if not chunk.is_last:
             self._owners[chunk.uuid] = consumer
             self._begun[chunk.uuid] = parts
+            # A producer may never send the last chunk: without a bound such messages would add up.
             if len(self._owners) > REMEMBERED:
                 oldest = next(iter(self._owners))
                 del self._owners[oldest], self._begun[oldest]
@@ -83,6 +85,8 @@ class ChunkedMessages:
 
     def put_back(self, consumer: Consumer, queue: OffsetQueue) -> None:
         """Return what is left of a queue."""
+        # Further chunks were queued for the consumer while its queue was taken, and are put
+        # together with those that are left.
         if queue and consumer in self._waiting:
             queue.move_to(self._waiting[consumer])
         elif queue:
@@ -105,6 +109,7 @@ class ChunkedMessages:
 
     def discard_all(self, offsets: range) -> None:
         """Remove consecutive entries, for instance because they were acknowledged."""
+        # Called for every acknowledgement: without pending chunks there is nothing to look up.
         for offset in offsets if self._parts else ():
             self._parts.pop(offset, None)
         for queue in self._waiting.values():

@@ -98,6 +98,8 @@ class CompactedReading:
     def first(self) -> int:
         """Return the offset to begin at after a seek or a change of the consumer."""
         self.clear()
+        # The cursor cannot say where reading begins below the log's first entry: its mark-delete is
+        # there already.  So the start applies until an acknowledgement has moved the cursor.
         mark_delete, start = self._cursor.mark_delete, self.start
         if start is not None and mark_delete <= self._moved_by_itself(start.mark_delete):
             return start.offset
@@ -128,12 +130,15 @@ class CompactedReading:
             return offset
         at = bisect_left(self._ahead.offsets, offset)
         part = self._ahead.cut(at, at + room)
+        # The compacted data has no entry left in this stretch: go on behind it.
         if not part.payloads:
             behind = self._ahead_to
             self.clear()
             return behind
+        # As in `SingleActive`, a Failover consumer receives all keys, whatever ranges it names.
         exclusive = consumer.subscription.type == pb.CommandSubscribe.Exclusive
         wanted = self._wanted(part, consumer.key_shared.ranges if exclusive else ())
+        # All of them are acknowledged, or outside of the consumer's ranges.
         if not wanted.payloads:
             return part.offsets[-1] + 1
         return self._send(consumer, wanted, room, frames, partition)
@@ -156,6 +161,7 @@ class CompactedReading:
         for index, offset in enumerate(stretch.offsets):
             if self._is_acked(offset) or not _is_inside(stretch.payloads[index], ranges):
                 continue
+            # An entry that is acknowledged in part has an ack set in its frame, and is sent alone.
             if offset in partial and kept:
                 break
             kept.append(index)
@@ -169,6 +175,7 @@ class CompactedReading:
 
     def _is_acked(self, offset: int) -> bool:
         log = self._log
+        # A log counts what it has trimmed as acknowledged, but the compacted copy is still wanted.
         trimmed = offset < log.first_offset or offset in log.holes
         return not trimmed and self.delivered.is_acked(offset)
 
@@ -195,6 +202,8 @@ class CompactedReading:
         self._log.engine.tasks.spawn(self._read_ahead(offset, entries, size), "dispatch")
 
     async def _read_ahead(self, offset: int, entries: int, size: int) -> None:
+        # Taken before the read: a compaction may move the horizon while it runs, and an empty
+        # result says nothing about entries up to the new one.
         horizon = max(self._view.horizon, offset + 1)
         try:
             await self._fetch(offset, horizon, entries, size)
@@ -229,6 +238,7 @@ class CompactedReading:
             logger.error("%s", trouble)
             self._logged = trouble
         self.failure = error
+        # Trouble of the disk passes; damage is also shown by the broker's list of damage.
         if isinstance(error, Corrupt):
             self._note(error)
         self._log.engine.clock.later(RETRY_SECONDS, self._try_again)

@@ -259,6 +259,7 @@ class Consumer:
     def count_acks(self, entries: int) -> int:
         """Count `entries` entries as acknowledged; return the time."""
         if not self.keeps_pending:
+            # Not even the number of messages of each entry is kept: the mean of all is close to it.
             sent = self.entries_out
             self.messages_acked += entries * self.messages_out / sent if sent else entries
         self.acked_ms = self.traffic.now_ms()
@@ -284,6 +285,8 @@ class Consumer:
 
     def release(self, offsets: Iterable[int]) -> int:
         """Remove acknowledged entries, if they are pending; return the number of their messages."""
+        # One that is not pending counts as 0: it was acknowledged twice, or another consumer has
+        # it.
         messages = sum(map(self.pending.pop, offsets, repeat(0)))
         self.unacked -= messages
         return messages
@@ -301,6 +304,7 @@ class Consumer:
 
     def take_back(self, offsets: Iterable[int]) -> int:
         """Remove pending entries that were not acknowledged; return the number of messages."""
+        # All of them are pending: the dispatcher, not a client, has chosen them.
         messages = sum(map(self.pending.pop, offsets))
         # promise: returned messages do not count as acknowledged
         self.messages_returned += messages
@@ -320,6 +324,7 @@ class Consumer:
 
     def can_take(self) -> bool:
         """Return whether a message may be sent now."""
+        # The connection is asked last: asking it is a call, and mostly permits decide.
         may = self.permits > 0 and not self.blocked and not self.leaving
         return may and self.connection.has_room()
 
@@ -332,6 +337,7 @@ class Consumer:
         messages: int,
     ) -> None:
         """Send consecutive whole entries with redelivery count 0."""
+        # From the topic's cache: its other subscriptions send the same bytes in this turn.
         buffers, size, payload_bytes = frames.of(
             self.id, self.epoch, ledger, first_entry, payloads, self.bare
         )
@@ -366,6 +372,8 @@ class Consumer:
         ack_set: tuple[int, ...],
     ) -> None:
         """Send one entry of which `messages` are not acknowledged."""
+        # A client drops what carries an older epoch than its own, so an epoch that it did not set
+        # must not be sent.
         epoch = self.epoch if self.epoch >= 0 else None
         if self.bare:
             payload = without_broker_metadata(payload)
@@ -380,6 +388,8 @@ class Consumer:
 
     def _count(self, payloads: Sequence[bytes], messages: int, payload_bytes: int) -> None:
         entries, traffic = len(payloads), self.traffic
+        # Counted when it is sent: a rate admits a run before its size is known, and the run may
+        # exceed what is left.
         if self.throttle is not None:
             self.throttle.count(entries, messages, payload_bytes)
         # promise[messages -> messages + 1]: an entry costs as many permits as it has messages
@@ -387,6 +397,7 @@ class Consumer:
         self.messages_out += messages
         self.bytes_out += payload_bytes
         self.entries_out += entries
+        # Looking for chunks searches every entry, so it is done only in topics that have had some.
         if traffic.chunked:
             self.chunks_out += len(chunks_among(payloads))
         self.sent_ms = traffic.now_ms()
@@ -395,6 +406,7 @@ class Consumer:
 
     def reached_end(self) -> None:
         """Send REACHED_END_OF_TOPIC once: the topic is terminated, everything is acknowledged."""
+        # Called for every acknowledgement at the end of a terminated topic.
         if not self.at_end:
             self.at_end = True
             self.connection.reached_end(self.id)
@@ -408,5 +420,6 @@ class Consumer:
     def disconnect(self, new_owner: str = "") -> None:
         """Close the consumer and notify its client, which reconnects, to `new_owner` if set."""
         if not self.closed:
+            # The subscription first: no message may follow the CLOSE_CONSUMER.
             self.close()
             self.connection.close_consumer(self.id, new_owner)

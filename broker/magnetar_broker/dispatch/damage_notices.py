@@ -39,8 +39,10 @@ class DamageNotices:
     def tell(self, consumers: Iterable[Consumer]) -> None:
         """Tell those consumers that have room, and so wait for more."""
         for consumer in consumers:
+            # One without room does not wait yet: other entries may come for it first.
             if not consumer.can_take():
                 continue
+            # By consumer, since another may join later, and has to be told of the same damage.
             told = self._told.setdefault(consumer, set())
             for place in self._found.keys() - told:
                 # promise: consumers that share a subscription are told of damage

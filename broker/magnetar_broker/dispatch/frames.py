@@ -48,12 +48,14 @@ class FrameCache:
 
         If `bare`, what a broker has added to the entries is left out.
         """
+        # With the number of entries: a subscription with fewer permits sends a part of the run.
         key = (consumer_id, epoch, ledger, first_entry, len(payloads), bare)
         found = self._cached.get(key)
         if found is None:
             if bare:
                 payloads = list(map(without_broker_metadata, payloads))
             found = self._build(consumer_id, epoch, ledger, first_entry, payloads)
+            # With one subscription nobody asks again, and frames would only occupy memory.
             if self.shared:
                 self._cache(key, found)
         return found
@@ -69,6 +71,7 @@ class FrameCache:
         """Return the frames of whole entries of one ledger in ascending order; not cached."""
         if bare:
             payloads = list(map(without_broker_metadata, payloads))
+        # Key_Shared picks entries by their keys: two subscriptions rarely send the same ones.
         buffers = encode_scattered(consumer_id, ledger, entries, self._partition, payloads)
         return Frames(buffers, sum(map(len, buffers)), sum(map(len, payloads)))
 
@@ -83,6 +86,7 @@ class FrameCache:
     ) -> Frames:
         maybe_epoch = epoch if epoch >= 0 else None
         partition = self._partition
+        # Steady traffic mostly delivers entries singly, without the lists that a run needs.
         if len(payloads) == 1:
             payload = payloads[0]
             head = encode_message(
@@ -96,6 +100,8 @@ class FrameCache:
 
     def _cache(self, key: Key, frames: Frames) -> None:
         self._cached[key] = frames
+        # Bounded within the turn, too: it may deliver a backlog to many subscriptions.
         self._cached_bytes += frames.size
         while self._cached_bytes > CACHE_BYTES:
+            # A dict keeps the order of insertion: its first key is the oldest.
             self._cached_bytes -= self._cached.pop(next(iter(self._cached))).size

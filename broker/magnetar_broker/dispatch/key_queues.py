@@ -65,6 +65,7 @@ class KeyQueues:
         """Compute the draining slots after owners changed, and queue waiting entries again."""
         # This is computed from the pending entries, not updated: no draining slot can be left over.
         before, self.draining = self.draining, {}
+        # Slots that consumers chose do not move, and with out-of-order delivery nobody waits.
         if self._drains:
             for consumer in [one for one in self._queues if one.pending]:
                 for slot, entries in Counter(map(self._unacked.get, consumer.pending)).items():
@@ -74,6 +75,7 @@ class KeyQueues:
             if slot in before:
                 draining.blocked_attempts = before[slot].blocked_attempts
         waiting, self.waiting = self.waiting, {}
+        # Any entry may have another owner now, or wait for another slot.
         for queue in self._queues.values():
             queue.clear()
         for offset, slot in sorted(waiting.items()):
@@ -111,6 +113,7 @@ class KeyQueues:
 
     def settle(self, offsets: Iterable[int]) -> tuple[list[int], bool]:
         """Remove acknowledged entries; return those not pending, and whether a slot was drained."""
+        # The usual case: the owners have not changed for a while.
         if not self.draining:
             pending = self._unacked
             return [offset for offset in offsets if pending.pop(offset, None) is None], False
@@ -134,6 +137,8 @@ class KeyQueues:
             return
         owner = self.slots.owner(slot)
         if owner is None:
+            # Not in `waiting`, whose size limits reading ahead: nobody can be sent these, so they
+            # would stop delivery to everybody else.
             self.waiting.pop(offset, None)
             self.unowned.add(offset, offset + 1)
         else:
@@ -145,6 +150,7 @@ class KeyQueues:
     def first(self, consumer: Consumer) -> int | None:
         """Return the lowest entry that may be sent to a consumer now."""
         queue = self._queues[consumer]
+        # A heap loses entries only at its top: those that are gone are dropped when they get there.
         while queue and queue[0] not in self.waiting:
             heappop(queue)
         return queue[0] if queue else None

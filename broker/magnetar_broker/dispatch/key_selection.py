@@ -97,10 +97,14 @@ class HashRing(SlotOwners[C]):
 
     def add(self, consumer: C) -> None:
         numbers = self._numbers.setdefault(consumer.name, {})
+        # Consumers may have equal names, and numbers keep their points apart.  The lowest free one
+        # gives a consumer that reconnects the slots that it had.
         number = next(n for n in range(len(numbers) + 1) if n not in numbers)
         numbers[number] = consumer
         for point in self._points_of(consumer.name, number):
             if point in self._claims:
+                # The consumer that came first keeps the point until it leaves, so no slot moves
+                # twice.
                 self._claims[point].append(consumer)
             else:
                 self._claims[point] = [consumer]
@@ -152,6 +156,7 @@ class RangeHalving(SlotOwners[C]):
         if not self._ranges:
             self._ranges[RANGE_SLOTS] = consumer
         else:
+            # The former owner keeps the upper half, and with it the end by which it is known here.
             end, width = self._widest()
             self._ranges[end - width // 2] = consumer
         self._divide()
@@ -160,6 +165,7 @@ class RangeHalving(SlotOwners[C]):
         """Give the range of a consumer to the next one above; the highest to the one below."""
         end = next(end for end, owner in self._ranges.items() if owner is consumer)
         del self._ranges[end]
+        # Slots above the last end would have no owner, so the highest remaining range moves up.
         if end == RANGE_SLOTS and self._ranges:
             self._ranges[end] = self._ranges.pop(max(self._ranges))
         self._divide()
@@ -184,6 +190,7 @@ class ChosenRanges(SlotOwners[C]):
 
     def check(self, wanted: KeySharedMeta) -> C | None:
         check_ranges(wanted.ranges)
+        # Named, not refused: the caller asks whether the client of that consumer is still there.
         for consumer in self._consumers:
             if any(_overlap(mine, other) for mine in wanted.ranges for other in _of(consumer)):
                 return consumer
@@ -202,6 +209,8 @@ class ChosenRanges(SlotOwners[C]):
         taken = [(*chosen, consumer) for consumer in self._consumers for chosen in _of(consumer)]
         free_from = 0
         for start, end, consumer in sorted(taken, key=lambda each: each[0]):
+            # Slots without an owner are stretches, too: one search finds the owner of any slot, or
+            # None.
             if start > free_from:
                 stretches.append((start - 1, None))
             stretches.append((end, consumer))
@@ -217,6 +226,7 @@ def check_ranges(ranges: tuple[tuple[int, int], ...]) -> None:
     for start, end in ordered:
         if start > end:
             raise ConsumerUnassigned(f"the hash range {start} to {end} ends before it begins")
+    # In order, only neighbours can overlap.
     for before, after in pairwise(ordered):
         if _overlap(before, after):
             raise ConsumerUnassigned(

@@ -167,6 +167,7 @@ class KeyShared(MultiConsumerDispatcher):
             entry = self._entry(offset)
             if entry is None:
                 break
+            # `_entry` has dropped it: it is trimmed, acknowledged or unreadable.
             if offset not in queues.waiting:
                 continue
             queues.give_first(consumer)
@@ -222,6 +223,7 @@ class KeyShared(MultiConsumerDispatcher):
         """Return how many entries to read, from the consumers' room and the number that wait."""
         if self._receivers.full is not None or not self._receivers.admit_or_wait():
             return 0
+        # For all consumers with room together: an entry must be read before its owner is known.
         takers = [consumer for consumer in self._receivers.consumers if consumer.can_take()]
         room = sum(max(self._receivers.room(consumer), 0) for consumer in takers)
         most = self._limits.max_read_entries * len(takers)
@@ -251,6 +253,7 @@ class KeyShared(MultiConsumerDispatcher):
         run = new.take(offset, wanted, self._receivers.bytes_of(self._limits.max_read_bytes))
         if run is None:
             return new.pass_over_damage(self._unrouted, self._notices)
+        # Before routing, which lets entries wait: only those below `read_offset` may.
         new.read_offset = run.first + len(run.payloads)
         for part, _ in self._stream.deliverable(run):
             self._route(part)
@@ -272,6 +275,7 @@ class KeyShared(MultiConsumerDispatcher):
                     return 0
                 self._unrouted.set_aside(lost)
                 continue
+            # `_route` decides anew whether they wait, and keeps the bytes of those that do.
             for one in range(offset, offset + len(run.payloads)):
                 self._unsent.discard(one)
                 self._returned.discard(one)
@@ -289,6 +293,7 @@ class KeyShared(MultiConsumerDispatcher):
         slots = [slot_of(sticky_key(payload)) for payload in run.payloads]
         # Other consumers have pending entries of these slots: sending more would break the order.
         draining = self.queues.draining
+        # Grouped first, so that each owner gets its entries of the run in one piece.
         by_owner: dict[Consumer | None, list[int]] = {}
         for index, slot in enumerate(slots):
             # promise[without None if slot in draining else]: new entries of a draining slot wait
@@ -301,6 +306,7 @@ class KeyShared(MultiConsumerDispatcher):
             given = 0 if owner is None else self._send_new(owner, run, slots, indexes)
             for index in indexes[given:]:
                 self.queues.wait(run.first + index, slots[index])
+                # Entries without an owner may wait for hours: their bytes are not kept.
                 if owner is not None or slots[index] in draining:
                     self._unsent.add(run.first + index, run.payloads[index], run.counts[index])
 
@@ -330,6 +336,8 @@ class KeyShared(MultiConsumerDispatcher):
             self._chunked.sent(chunk, consumer, offsets[index])
         redelivered, partial = self._cursor.redelivered, self._cursor.partial
         at = 0
+        # A redelivery count or an ack set needs a frame of its own; what lies between goes
+        # together.
         for index, offset in enumerate(offsets) if redelivered or partial else ():
             if offset not in redelivered and offset not in partial:
                 continue

@@ -11,6 +11,8 @@ class OffsetQueue:
     """A sorted set of offsets, of which some may be set aside as unreadable."""
 
     def __init__(self) -> None:
+        # Sets of ranges: a consumer that leaves may return a backlog of many thousand entries, of
+        # which most are consecutive.
         self._members = OffsetSet()
         self._aside = OffsetSet()
 
@@ -34,6 +36,7 @@ class OffsetQueue:
 
     def add(self, offset: int) -> None:
         """Queue an entry; repeats are harmless."""
+        # What is set aside stays so until `restore`: reading it again would only fail again.
         if offset not in self._aside:
             self._members.add(offset, offset + 1)
 
@@ -61,6 +64,7 @@ class OffsetQueue:
 
     def set_aside(self, offsets: range) -> None:
         """Skip these entries until `restore`: they cannot be read."""
+        # A list, since the set changes while its parts are walked through.
         for start, stop in list(self._members.present(offsets.start, offsets.stop)):
             self._members.remove(start, stop)
             self._aside.add(start, stop)
@@ -80,6 +84,7 @@ class OffsetQueue:
 
     def move_to(self, other: "OffsetQueue") -> None:
         """Move everything to another queue."""
+        # The other queue finds out by itself what cannot be read, and sets it aside.
         self.restore()
         for start, stop in self._members:
             other.add_all(range(start, stop))
@@ -93,6 +98,7 @@ class OffsetQueue:
 
 def discard_acked(offsets: OffsetSet, cursor: Cursor) -> None:
     """Remove from a set of offsets those that a cursor has acknowledged."""
+    # The bulk goes in one step; above the mark-delete only ranges that overlap are looked at.
     offsets.remove_below(cursor.mark_delete + 1)
     for start, stop in list(offsets) if cursor.acked else ():
         for run in list(cursor.acked.present(start, stop)):

@@ -38,6 +38,7 @@ class Receivers:
         limits, durable = stream.limits, self._durable
         self._per_consumer = limits.max_unacked_per_consumer if durable else 0
         self._per_subscription = limits.max_unacked_per_subscription if durable else 0
+        # At once: lower limits stop what exceeds them, higher ones let it go on.
         self._full = 0 < self._per_subscription <= self.unacked
         for consumer in self.consumers:
             consumer.keep_pending(self._per_consumer)
@@ -51,6 +52,7 @@ class Receivers:
 
     def room(self, consumer: Consumer) -> int:
         """Return the messages that a consumer may be sent, by permits, its limit and the rates."""
+        # May be negative: the last entry of a run can have more messages than there were permits.
         room = consumer.permits
         if self._per_consumer > 0:
             room = min(room, self._per_consumer - consumer.unacked)
@@ -94,6 +96,8 @@ class Receivers:
             return Blocker.NO_CONSUMER
         if any(consumer.can_take() for consumer in consumers):
             return None
+        # A blocked consumer waits for acknowledgements, whatever its permits: with another one that
+        # is not, permits are the nearer reason.
         free = [consumer for consumer in consumers if not consumer.blocked]
         if not free:
             return Blocker.UNACKED_CONSUMER
@@ -146,6 +150,7 @@ class Receivers:
         self.unacked += messages
         if self._budgeted:
             self._budget.add(self, messages)
+        # Only remembered here; what is being sent may exceed the limit by its last entry.
         if 0 < self._per_subscription <= self.unacked:
             self._full = True
 

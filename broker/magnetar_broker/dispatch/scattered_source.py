@@ -46,12 +46,15 @@ class ScatteredSource(EntrySource):
         end = self._log.segment_end(offset)
         if offset >= end or self.failure is not None:
             return None
+        # A run must not cross a segment: its entries have one ledger id in their frames.
         max_entries = min(max_entries, end - offset)
+        # What is redelivered was often sent a moment ago, and is still in the cache.
         run = self._log.tail.get(offset, max_entries, max_bytes)
         if run is not None:
             return run
         found: list[tuple[bytes, int]] = []
         for entry in map(self._gathered.get, range(offset, offset + max_entries)):
+            # A run has no gaps: the rest is asked for by itself.
             if entry is None:
                 break
             found.append(entry)
@@ -78,6 +81,8 @@ class ScatteredSource(EntrySource):
         gathered: dict[int, tuple[bytes, int]] = {}
         try:
             await self._fetch(stretches, gathered, size)
+            # They replace the entries of the read before, so one read is the most that is held.  If
+            # they are not wanted any more, since the consumers have left, nothing is.
             self._gathered = gathered if self._holding.wanted else {}
             payloads = [payload for payload, _ in self._gathered.values()]
             self._holding.keep(self._holding.size_of(payloads))
@@ -105,6 +110,7 @@ class ScatteredSource(EntrySource):
         for start, stop in stretches:
             at = start
             while at < stop:
+                # Read without the rest: what is missing is wanted again, and read then.
                 if left <= 0:
                     return
                 run = await self._log.entries.read(at, stop - at, left)

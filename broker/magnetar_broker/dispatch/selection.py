@@ -57,6 +57,7 @@ class RoundRobin(Generic[C]):
     def add(self, consumer: C) -> None:
         """Add a consumer to its level."""
         self._levels.setdefault(consumer.priority, []).append(consumer)
+        # Sorted here, where consumers come: `next` is called for every run.
         self._levels = dict(sorted(self._levels.items()))
 
     def remove(self, consumer: C) -> None:
@@ -73,6 +74,7 @@ class RoundRobin(Generic[C]):
 
     def next(self) -> C | None:
         """Return the next consumer in turn that has room; call `served` once it was served."""
+        # A consumer of lower priority receives only while no better one has room.
         for priority, level in self._levels.items():
             start = self._turn.get(priority, 0)
             for step in range(len(level)):

@@ -78,6 +78,7 @@ class SequentialSource(EntrySource):
     def _read_on(self) -> None:
         """Read the stretch after the present one, unless it is in the cache of recent entries."""
         offset = _end_of(self._ahead)
+        # From where the cache begins nothing is read: `NewEntries` takes it from there.
         if offset < self._log.end and self._log.tail.get(offset, 1, 1) is None:
             begin = partial(self._begin, offset, False)
             self._holding.read_ahead(AHEAD_ENTRIES, AHEAD_BYTES, begin)
@@ -110,6 +111,7 @@ class SequentialSource(EntrySource):
         size = self._holding.size_of(run.payloads)
         if wanted:
             self._hold(run, size)
+            # It follows the stretch before, so the one after it will be wanted as well.
             if behind:
                 self._read_on()
         elif behind:

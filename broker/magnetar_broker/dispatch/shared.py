@@ -69,6 +69,7 @@ class Shared(MultiConsumerDispatcher):
         if self._chunked:  # first: their consumers may have room only now
             self._send_chunks()
         while (consumer := self._turns.next()) is not None:
+            # What waits is older, so it goes before new entries, to whichever consumer is next.
             again = self._waiting and self._send_waiting(consumer, self._waiting, self._scattered)
             if not again and not self._send_new(consumer):
                 break
@@ -105,6 +106,7 @@ class Shared(MultiConsumerDispatcher):
             lost = self._notices.give_up(source)
             if not lost:
                 return False
+            # One queue sets aside what is damaged; chunks that can be read still find their owner.
             if queue is not self._waiting:
                 queue.move_to(self._waiting)
             self._waiting.set_aside(lost)  # entries behind the damage must not wait for it
@@ -134,6 +136,8 @@ class Shared(MultiConsumerDispatcher):
         if run is None:
             return bool(new.pass_over_damage(self._waiting, self._notices))
         self._send(consumer, run, room, None)
+        # False if all of the run stays, as a chunk does for a consumer without room: then another
+        # attempt would end the same way.
         return new.read_offset > offset
 
     def _send(self, consumer: Consumer, run: Run, room: int, queue: OffsetQueue | None) -> None:
@@ -160,6 +164,7 @@ class Shared(MultiConsumerDispatcher):
         queue: OffsetQueue | None,
     ) -> int:
         """Send entries, those at the indexes of `chunks` as chunks; return the room left."""
+        # Only chunks are bound to a consumer: entries between them go to this one, in one piece.
         at = part.first
         for index, chunk in chunks.items():
             offset = part.first + index
@@ -227,8 +232,11 @@ class Shared(MultiConsumerDispatcher):
             self._send_part(taker, one, ack_set, self._room(taker, queue), queue)
             return self._room(consumer, queue)
         elif not queued and taker is consumer:
+            # It is for this consumer, or for any, and this one has no room: it stays, as does what
+            # is behind it.
             return 0
         else:
+            # Its consumer has no room, or earlier chunks wait for it: others go on without it.
             self._chunked.wait(taker, one.first)
         self._passed(range(one.first, one.first + 1), queue)
         return room

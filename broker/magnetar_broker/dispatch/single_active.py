@@ -59,6 +59,7 @@ class SingleActive:
 
     def remove(self, consumer: Consumer) -> None:
         self._consumers.remove(consumer)
+        # Nobody is left to read for; the next consumer starts from the cursor.
         if not self._consumers:
             self._new.source.clear()
             if consumer.compacted is not None:
@@ -107,11 +108,13 @@ class SingleActive:
     def rewind(self) -> None:
         self._told = None
         self._new.rewind()
+        # The mark-delete covers what the log has trimmed, but compacted copies of it are wanted.
         if self.active is not None and self.active.compacted is not None:
             self._new.read_offset = self.active.compacted.first()
 
     def dispatch(self) -> None:
         consumer = self.active
+        # During a change nothing is sent: the former consumer may still acknowledge.
         if consumer is None or self._switching is not None:
             return
         limits, throttle = self._limits, self._throttle
@@ -139,6 +142,7 @@ class SingleActive:
 
     def _tell_failure(self, consumer: Consumer, failure: StorageError) -> None:
         """Notify the consumer, once for each failure, if delivery stops at damage."""
+        # Dispatching goes on trying, for instance with each new message.
         if failure is not self._told:
             self._told = failure
             damage = self._new.source.damage
@@ -158,8 +162,11 @@ class SingleActive:
     def _send(self, consumer: Consumer, run: Run, spare: int) -> None:
         """Send a run until `spare` permits are left; the last entry may exceed that."""
         ranges = () if self._failover else consumer.key_shared.ranges
+        # Ranges are for Exclusive consumers; with Failover every consumer must be able to take
+        # over.
         parts = self._inside(ranges, run) if ranges else unacked(self._cursor, run)
         for part, ack_set in parts:
+            # `spare` permits are those that a rate does not let it use now.
             room = consumer.permits - spare
             if room <= 0:
                 return
@@ -186,6 +193,7 @@ class SingleActive:
 
     def _send_run(self, consumer: Consumer, ledger: int, entry: int, run: Run, room: int) -> None:
         payloads, messages = run.payloads, sum(run.counts)
+        # The entry at which permits end goes as a whole, and permits become negative.
         if messages > room:
             n = entries_within(run.counts, room)
             payloads, messages = payloads[:n], sum(run.counts[:n])
@@ -224,6 +232,7 @@ class SingleActive:
             return Blocker.NO_CONSUMER
         if self._switching is not None:
             return Blocker.SWITCHING
+        # Compacted entries can lie below the mark-delete, where the cursor has nothing to deliver.
         compacted = consumer.compacted if self._is_compacted(consumer) else None
         end = self._log.visible_end
         if compacted is None and self._cursor.next_unacked(self.read_offset) >= end:

@@ -81,6 +81,7 @@ class TopicDelays:
         """
         self._arm()
         unsure = self._index.unsure
+        # In the background: the topic serves its clients meanwhile, and `catch` covers for it.
         if unsure.start > 0 and 0 < len(unsure) <= LOOKED_THROUGH and self.policy.active:
             self._log.engine.tasks.spawn(self._look(unsure))
 
@@ -116,9 +117,11 @@ class TopicDelays:
 
     def catch(self, first: int, payloads: Sequence[bytes]) -> None:
         """Look through entries that were read, and add delayed ones that the index has missed."""
+        # Only around the end of the log at the last crash; the index has all others.
         unsure = self._index.unsure
         if unsure.start >= first + len(payloads) or first >= unsure.stop:
             return
+        # A search for a few bytes rules out nearly all entries before metadata is parsed.
         if any(DELIVER_AT_TAG in payload for payload in payloads):
             for start, stop in list(self._index.waiting.missing(first, first + len(payloads))):
                 self._add(start, payloads[start - first : stop - first])
@@ -132,6 +135,7 @@ class TopicDelays:
                     break
                 self.catch(run.first, run.payloads)
                 at = run.first + len(run.payloads)
+                # After each piece, so that a failure further on does not lose what was looked at.
                 self._index.looked_at(unsure.start, min(at, unsure.stop))
         except StorageError as error:
             logger.warning(
@@ -145,10 +149,12 @@ class TopicDelays:
         if policy == self.policy:
             return
         before, self.policy = self.policy, policy
+        # What arrives while delays are off is not indexed: `catch` looks for it later.
         if before.active and not policy.active:
             self._index.suspend()
         elif policy.active and not before.active:
             self._index.resume()
+        # The tick may be shorter now: do not wait for the end of the old one.
         self._released_ms = 0
         self._arm()
 
@@ -172,6 +178,8 @@ class TopicDelays:
             return
         now_ms = self._clock.now_ms()
         due_ms = now_ms + next_at - self._horizon()
+        # At most once a tick: messages that are due one after the other would each wake every
+        # dispatcher of the topic.
         fires_ms = max(now_ms, due_ms, self._released_ms + self.policy.tick_ms)
         fires_ms = min(fires_ms, now_ms + LONGEST_SLEEP_MS)
         if self._timer is not None:
@@ -194,8 +202,11 @@ class TopicDelays:
             self._released_ms = self._clock.now_ms()
             while not self._closed and (due := await self._index.release(self._horizon())):
                 self.on_due(due)
+                # After a pause, or at a full hour, there may be a great many: other work runs in
+                # between.
                 await yield_turn(self._clock)
         except StorageError as error:
+            # A log that has failed is dropped and opened again, and says so itself.
             if self._log.failed is None:
                 logger.warning(
                     "%s: due delayed messages cannot be released; trying again in %d ms: %s",

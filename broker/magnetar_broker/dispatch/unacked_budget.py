@@ -35,9 +35,12 @@ class UnackedBudget:
             raise ValueError("there is no limit, so there is no room to ask for")
         if counted in self._stopped:
             return 0
+        # Below the limit of the broker a subscription may have all that is left of it; once that
+        # was exceeded, its share only.
         room = self._share - counted.unacked
         if not self._exceeded:
             room = max(room, self.limit - self.total)
+        # Stopped when it asks for room: one that sends nothing need not be woken.
         if room <= 0:
             self._exceeded = True
             self._stopped[counted] = None
@@ -52,6 +55,7 @@ class UnackedBudget:
         self.total += messages
         if messages > 0 or not self._exceeded:
             return
+        # At half of the limit, or every acknowledgement would stop and resume all of them.
         if self.total * 2 < self.limit:
             self._exceeded = False
             stopped, self._stopped = list(self._stopped), {}

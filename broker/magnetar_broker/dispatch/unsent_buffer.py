@@ -30,8 +30,10 @@ class UnsentBuffer:
     def add(self, offset: int, payload: bytes, count: int) -> None:
         """Keep an entry if it fits."""
         size = len(payload) + BY_OFFSET_OVERHEAD
+        # When it is full, what is in it stays: that is older, and is sent first.
         if self._holding.held + size > self._max_bytes or offset in self._entries:
             return
+        # Other readers may have used up the budget: then the entry is read again later.
         if self._holding.grow(size):
             self._entries[offset] = (payload, count)
 

@@ -53,6 +53,7 @@ class BacklogCounter:
         entries = end - first - acked.count(first, end)
         messages = await self._backlog.sum(list(_missing(acked, first, end)))
         messages -= await self._acked_in_part(first, end)
+        # Counted with awaits in between, so the two can differ: the delayed must not exceed all.
         late = 0
         if delayed:
             late = await self._delayed.sum(list(_present(delayed, acked, first, end)))
@@ -99,6 +100,7 @@ class BacklogCounter:
     async def _acked_in_part(self, first: int, end: int) -> int:
         """Return the number of acknowledged messages of entries that are acknowledged in part."""
         messages = 0
+        # A copy, and each mask looked up again: acknowledgements arrive while a look-up waits.
         for offset in sorted(self._cursor.partial):
             mask = self._cursor.partial.get(offset)
             if mask is not None and first <= offset < end:
@@ -113,6 +115,7 @@ class BacklogCounter:
         """
         low, high = self._bounds()
         first, counts = low, ChunkCounts(self._log)
+        # By halves: the index knows how many messages are before an entry, not the reverse.
         while low < high:  # before `low` there are no more than `messages`
             middle = (low + high + 1) // 2
             if await self._before(first, middle, counts) <= messages:
@@ -123,6 +126,7 @@ class BacklogCounter:
         if low >= self._log.end or over <= 0:
             return low, None
         mask = full_mask(await counts.between(low, low + 1))
+        # A batch that claims too many messages is only skipped as a whole (`batch_masks`).
         if mask is None:
             return low + 1, None
         return low, without_lowest(self._cursor.partial.get(low, mask), over)
@@ -149,6 +153,7 @@ class BacklogCounter:
 
     def _leaving(self, share: "Share", entries: int) -> int:
         """Return the first offset from which at most `entries` of a segment are unacknowledged."""
+        # By halves, since the gaps of the cursor may be anywhere in the segment.
         low, high = share.start, share.stop
         while low < high:
             middle = (low + high) // 2
@@ -162,6 +167,7 @@ class BacklogCounter:
         """Return bytes of all entries between these bounds."""
         log = self._log
         segments = log.segments
+        # Most topics have only the segment that is being written, and need no walk.
         if len(segments) == 1 and segments[0].entries is None:
             return log.size_of(segments[0]) * (end - first) // max(end - log.first_offset, 1)
         return sum([share.size for share in self._shares(first, end)])
@@ -206,6 +212,7 @@ class ChunkCounts:
 
     async def sum(self, pieces: list[Piece]) -> int:
         """Return the messages of all these entries, which must exist."""
+        # Only the chunks of this count are remembered: others were acknowledged or trimmed.
         known, self._known = self._known, {}
         total = 0
         for start, stop, bits in pieces:
@@ -264,6 +271,7 @@ def _missing(acked: OffsetSet, first: int, end: int) -> Iterator[Piece]:
 def _present(chosen: OffsetSet, acked: OffsetSet, first: int, end: int) -> Iterator[Piece]:
     """Yield the entries of `chosen` from `first` to before `end` that are not acknowledged."""
     for start, stop in _chunks(chosen, first, end):
+        # Mostly whole chunks, which need no look at their bits.
         if first <= start and stop <= end and not acked.count(start, stop):
             yield start, stop, chosen.bits(start) if stop - start == SIZE else 0
             continue
@@ -275,6 +283,7 @@ def _present(chosen: OffsetSet, acked: OffsetSet, first: int, end: int) -> Itera
 
 def _chunks(offsets: OffsetSet, first: int, end: int) -> list[tuple[int, int]]:
     """Return the stretches of the set between two offsets: chunks, and longer runs of chunks."""
+    # As the set stores them, so that nothing is computed for chunks outside of the bounds.
     stretches, bitmaps = offsets.parts(0)
     stretches += [(start, start + SIZE) for start, _ in bitmaps]
     return sorted((start, stop) for start, stop in stretches if start < end and first < stop)

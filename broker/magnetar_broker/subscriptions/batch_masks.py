@@ -26,6 +26,7 @@ def unacked_mask(log: Log, offset: int, ack_set: tuple[int, ...]) -> int | None:
     Set bits are not acknowledged, as in the protocol.  Bits beyond the entry's messages are
     cleared.
     """
+    # Before a mask is made of it: the size is the client's.
     if len(ack_set) * WORD > MAX_MESSAGES:
         return None
     mask, messages = ack_set_to_mask(ack_set), log.entries.messages_at(offset)

@@ -17,6 +17,7 @@ async def first_since(log: Log, timestamp_ms: int) -> int:
 
 async def last_message_id(log: Log, partition: int) -> MessageId:
     """Return the id of the last deliverable entry, with its last message's index if batched."""
+    # Not the last entry: messages of open transactions, and markers, are delivered to nobody.
     offset = log.last_visible()
     if offset < log.first_offset:
         return MessageId(-1, -1, -1, partition)
@@ -39,5 +40,6 @@ def _last_index(entry: bytes) -> int:
         metadata, _ = parse_metadata(entry)
     except BadMetadata:
         return -1
+    # A batch of one message has an index, too: the id that its client knows ends with 0.
     batched = metadata.HasField("num_messages_in_batch")
     return metadata.num_messages_in_batch - 1 if batched else -1

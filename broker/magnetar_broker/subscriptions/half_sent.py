@@ -33,6 +33,7 @@ async def complete_messages(
 
     A chunk that cannot be read is logged: then a client may keep the half of a message.
     """
+    # All of them first: while one is completed, which reads, the others must not begin messages.
     for consumer in consumers:
         consumer.leaving = True
     for consumer in consumers:
@@ -51,6 +52,7 @@ async def _complete(log: Log, cursor: Cursor, consumer: Consumer, frames: FrameC
     room for the messages, which it began.
     """
     begun = await _begun(log, cursor, consumer)
+    # From behind the earliest of them on: the chunks of several producers are mixed.
     offset, size = min((part.offset for part in begun.values()), default=log.end) + 1, 0
     while begun and size < MOST_BYTES and offset < log.visible_end:
         run = await _read(log, offset, READ_ENTRIES)

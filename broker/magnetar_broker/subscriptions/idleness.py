@@ -62,6 +62,8 @@ class Idleness:
 
     def keep(self, numbers: set[int]) -> None:
         """Remove all cursors but those with these numbers."""
+        # Numbers are assigned again: a new cursor must not begin with the idle time of a deleted
+        # one.
         for number in (self._idle.keys() | self._seen.keys()) - numbers:
             self._set(number, 0)
             self._seen.pop(number, None)
@@ -72,11 +74,14 @@ class Idleness:
 
     def worth_writing(self, limit_seconds: int) -> bool:
         """Return whether enough changed to be written, for an expiration after `limit_seconds`."""
+        # Idle times grow without anybody's doing: writing each step of them would keep the disk
+        # busy for topics that nobody uses.
         step = min(WRITTEN_SECONDS, limit_seconds // 8)
         return any(self._is_behind(number, step) for number in self._changed)
 
     def _is_behind(self, number: int, step: int) -> bool:
         now, written = self._idle.get(number, 0), self._written.get(number, 0)
+        # A use is written at once: lost, it would let the subscription expire too early.
         return now < written or now - written >= max(step, 1)
 
     def _set(self, number: int, seconds: int) -> None:

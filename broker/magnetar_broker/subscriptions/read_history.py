@@ -57,6 +57,7 @@ class ReadHistory:
 
     def seek(self, subscription: str, offset: int) -> None:
         """Note that a subscription was moved, perhaps to an offset before its start."""
+        # Forward, it has skipped messages, which count as acknowledged; backward, it holds more.
         if offset < self._starts.get(subscription, 0):
             self.begin(subscription, offset)
 
@@ -64,6 +65,7 @@ class ReadHistory:
         """Note the deletion of a subscription that had acknowledged all up to `mark_delete`."""
         start = self._starts.pop(subscription, 0)
         self._new_starts[subscription] = None
+        # Without an acknowledgement there is nothing to remember.
         if mark_delete >= start:
             self._ended_ranges.append((start, mark_delete + 1))
             self._add(start, mark_delete + 1)
@@ -78,12 +80,14 @@ class ReadHistory:
         `present` are the names of the topic's subscriptions.
         """
         found = self._ended.copy()
+        # The earliest start is enough: a subscription holds everything behind its start.
         if present:
             found.add(min(self._starts.get(name, 0) for name in present), END)
         return found
 
     def _add(self, start: int, stop: int) -> None:
         self._ended.add(start, stop)
+        # The oldest are forgotten first: their messages are closest to being deleted anyway.
         if sum(1 for _ in self._ended) > MOST_RANGES:
             self._ended.remove(*self._ended.first)
 
@@ -124,6 +128,7 @@ class Remembering(Protocol):
 
 def changing(topic: Remembering) -> ReadHistory:
     """Return the read history of a topic; the caller changes it before its next await."""
+    # Made with the first change: most topics have no subscription that ends or begins late.
     if topic.read_history is None:
         topic.read_history = ReadHistory.attached(topic.cursors)
     topic.cursors.state_changed(READ_HISTORY)
@@ -145,6 +150,8 @@ class ReadOffsets(NamedTuple):
         while True:
             found = next_in_neither(self.hidden, self.holes, offset)
             offset = self.held_or_read.next_missing(found)
+            # Each set may skip into what another one covers, so all agree only when nothing has
+            # moved.
             if offset == found:
                 return found
 
@@ -173,6 +180,8 @@ def _offset(value: Any) -> int:
 
 
 def _pieces(starts: dict[str, Any], ended: list[tuple[int, int]]) -> list[bytes]:
+    # In pieces: a topic may have thousands of subscriptions, and an entry of the cursor segment is
+    # to stay small, since other topics wait for the same journal.
     pieces: list[dict[str, Any]] = [{"ended": ended}] if ended else []
     names = iter(starts.items())
     while some := dict(islice(names, NAMES_TOGETHER)):

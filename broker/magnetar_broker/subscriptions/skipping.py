@@ -34,6 +34,7 @@ async def skip_runs(subscription: Subscription, runs: Iterable[range]) -> int:
 async def expire_before(subscription: Subscription, offset: int) -> int:
     """Expire all messages before an offset; return their number."""
     messages = await skip_runs(subscription, [range(offset)])
+    # Nothing has expired if all of it was acknowledged: the time in statistics stays.
     if messages:
         subscription.messages_expired += messages
         subscription.last_expired_ms = subscription.topic.traffic.now_ms()
@@ -73,6 +74,7 @@ async def expire_through(subscription: Subscription, place: SkipPosition) -> Non
 async def place_in(log: Log, message: MessageId, behind: bool) -> SkipPosition:
     """Return the place before a message, or behind it; without it, the place before the next."""
     offset = log.seek(message.ledger, message.entry)
+    # The message is gone or never was: there is no entry of which a part could stay.
     if log.offset_of(message.ledger, message.entry) != offset:
         return SkipPosition(offset, None)
     entries = log.entries

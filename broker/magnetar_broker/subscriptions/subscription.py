@@ -117,6 +117,7 @@ class Subscription:
     def limits_changed(self) -> None:
         """Apply the topic's present limits and rates; consumers that exceed them stay."""
         self.topic.traffic.changed = True
+        # The throttle continues the old one's limits: what was used of a rate stays used.
         limits, throttle = self.topic.limits, self._throttle(self._stream.throttle)
         self.consumers.limit = limits.max_consumers_per_subscription
         self._stream = replace(self._stream, limits=limits, throttle=throttle)
@@ -134,6 +135,7 @@ class Subscription:
             return None
         if self.throttled is None:
             self.throttled = ThrottleEvents()
+        # By default rates apply to everybody; else only to those that catch up on a backlog.
         behind = None if self.topic.limits.throttle_caught_up else self._entries_behind
         return DispatchThrottle(
             limits, self.wake, self.topic.limits.throttle_entries, behind, self.throttled
@@ -195,6 +197,7 @@ class Subscription:
         ):
             self.topic.cursors.state_changed(IDLENESS)
         self.consumers.add(consumer)
+        # Before the dispatcher, which may send at once.
         consumer.throttle = self._stream.throttle
         self.dispatcher.add(consumer)
 
@@ -272,6 +275,7 @@ class Subscription:
         a lower one, which were on their way when it asked.
         """
         has_epochs = self.has_epochs(consumer.compacted is not None)
+        # Only forward: a request that was overtaken must not make the client take old messages.
         if epoch is not None and has_epochs and epoch > consumer.epoch:
             consumer.epoch = epoch
         self.topic.traffic.changed = True
@@ -403,6 +407,7 @@ class Subscription:
         clock = self.topic.log.engine.clock
         moving = self._moving = Waiters(clock)
         try:
+            # Whom the completion below sends something is found out by the difference.
             receivers = self.dispatcher.receivers()
             sent = [consumer.entries_out for consumer in receivers]
             try:
@@ -437,6 +442,7 @@ class Subscription:
         # Entries after the target may have been deleted: they must not count as backlog.
         self.cursor.reset(offset - 1)
         self.skip_missing()
+        # The seek decides where compacted data is read from, even if the log is trimmed there.
         if self._compacted is not None:
             self._compacted.start = Start(offset, self.cursor.mark_delete)
         if mask is not None:
@@ -515,5 +521,6 @@ class Subscription:
 
         Nothing counts as delayed while consumers are connected whose type ignores delays.
         """
+        # Without consumers the next one decides, and may be of a type that waits.
         waits = not (self.dispatcher.exclusive_acks and self.consumers)
         return await self.counter.count(self._stream.delays.waiting if waits else None)

@@ -70,6 +70,7 @@ class TransactionalAcks:
             else:
                 whole.add(offset)
         # Change memory only when all positions are checked: a refused ACK changes nothing.
+        # Ascending, so that consecutive ones are stored as ranges.
         offsets = sorted(whole)
         self._pending.add(self._number, txn, offsets)
         self.view.ack(offsets)

@@ -55,6 +55,8 @@ class Cursor:
             if stop <= self.mark_delete + 1:
                 continue
             if start <= self.mark_delete + 1:
+                # In order, as most acknowledgements are: the mark-delete moves, and no set is
+                # touched.
                 self._move(stop - 1)
             else:
                 self._ack_run(start, stop)
@@ -72,6 +74,7 @@ class Cursor:
         """Acknowledge the messages of a batch whose bits are clear; True if none is left."""
         if self.is_acked(offset):
             return True
+        # Only bits that both have set: acknowledgements of one batch arrive in any order.
         left = self.partial.get(offset, unacked_mask) & unacked_mask
         if left == 0:
             self.ack((offset,))
@@ -81,6 +84,7 @@ class Cursor:
 
     def ack_up_to(self, offset: int) -> None:
         """Acknowledge cumulatively; an offset below the mark-delete has no effect."""
+        # Cumulative acknowledgements may arrive late, or twice after a reconnect.
         if offset > self.mark_delete:
             self._move(offset)
             self._advance()
@@ -131,6 +135,7 @@ class Cursor:
         self.acked.add_all(runs)
 
     def _advance(self) -> None:
+        # The holes before it may be filled: then the mark-delete moves over what lies behind them.
         if self.acked:
             next_unacked = self.acked.next_missing(self.mark_delete + 1)
             if next_unacked > self.mark_delete + 1:
@@ -165,6 +170,7 @@ class Cursor:
 
     def _count(self, runs: list[tuple[int, int]]) -> None:
         first, acked, raise_by_one = self.mark_delete + 1, self.acked, self.redelivered.raise_by_one
+        # Three ways, from the usual one: a subscription without holes, runs, single entries.
         for start, stop in runs:
             if not acked:
                 raise_by_one(max(start, first), stop)
@@ -213,6 +219,7 @@ class TrackedCursor(Cursor):
 
     def _ack_runs(self, runs: list[tuple[int, int]]) -> None:
         super()._ack_runs(runs)
+        # Unmerged: most are covered by the mark-delete before they are written (`take_delta`).
         self._new_ranges += runs
 
     def ack_batch(self, offset: int, unacked_mask: int) -> bool:
@@ -261,6 +268,7 @@ class TrackedCursor(Cursor):
 
     def snapshot(self) -> list[Piece]:
         """Return the whole state, which includes all changes recorded so far."""
+        # Whatever was recorded is part of the whole state.
         self._forget_changes()
         ranges, bitmaps = self.acked.parts(MOST_RANGES)
         state = State(self.mark_delete, ranges, self.partial, self.redelivered, bitmaps)
@@ -285,6 +293,7 @@ class TrackedCursor(Cursor):
         self._forget_all(self.acked)
 
     def _apply_state(self, kind: CursorEntryKind, state: State) -> None:
+        # Unlike a delta, a whole state may take acknowledgements back, as after a seek.
         if kind is CursorEntryKind.WHOLE:
             self.reset(state.mark_delete)
         first = self.mark_delete + 1

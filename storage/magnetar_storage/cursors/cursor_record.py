@@ -105,11 +105,13 @@ def _read_text(body: bytes, at: int) -> tuple[str, int]:
 
 def pieces(kind: CursorEntryKind, state: State) -> list[Piece]:
     """Encode a state as bodies of entries: one of `kind`, and further ones as needed."""
+    # Nearly every change is small, and one entry.
     parts = [state] if _size(state) <= PIECE_BYTES else _parts(state)
     states = [
         (CursorEntryKind.DELTA if number else kind, encode(part))
         for number, part in enumerate(parts)
     ]
+    # By the largest: parts may be smaller than they could be, but none exceeds the bound.
     largest = max((_bytes_of(bits) for _, bits in state.bitmaps), default=0)
     bitmaps = [
         (CursorEntryKind.BITMAPS, encode_bitmaps(part))
@@ -127,6 +129,7 @@ def _size(state: State) -> int:
 
 def _parts(state: State) -> Iterator[State]:
     mark_delete = state.mark_delete
+    # Each part has the mark-delete and is a delta by itself, which `apply` merges with the others.
     for ranges in _slices(state.ranges, _RANGE.size):
         yield State(mark_delete, ranges=ranges)
     largest = max(map(_bytes_of, state.masks.values()), default=0)
@@ -158,6 +161,7 @@ def encode(state: State) -> bytes:
     for offset, mask in masks.items():
         size = _bytes_of(mask)
         parts += (_MASK.pack(offset, size), mask.to_bytes(size, "little"))
+    # Left out where it is empty, as nearly always: then the bytes are those of earlier releases.
     if counts:
         parts.append(_SIZE.pack(len(counts)))
         parts += [_COUNT.pack(offset, count) for offset, count in counts.items()]

@@ -58,6 +58,7 @@ class DeliveryCursor(Cursor):
         return True
 
     def count_redelivery(self, offsets: Iterable[int]) -> None:
+        # Both have the same counts, but only the cursor records their changes for the disk.
         self._cursor.count_redelivery(offsets)
 
     def _advance(self) -> None:

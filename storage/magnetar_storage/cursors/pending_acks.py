@@ -72,6 +72,7 @@ class PendingAck:
         None if the transaction has acknowledged nothing of the entry.
         """
         left = 0 if offset in self.entries else self.masks.get(offset)
+        # Behind the cumulative acknowledgement only what was acknowledged one by one counts.
         if self.up_to is None or self.up_to[0] < offset:
             return left
         up_to = self.up_to[1] if self.up_to[0] == offset else 0
@@ -129,6 +130,7 @@ class PendingAcks:
 
     def add_mask(self, number: int, txn: Txn, offset: int, mask: int) -> None:
         """Add messages of a batch, whose bits are clear, that a transaction has acknowledged."""
+        # A transaction may acknowledge further messages of a batch: clear bits add up.
         masks = self._one(number, txn).masks
         masks[offset] = masks.get(offset, mask) & mask
         # promise: parts of batches are written
@@ -169,6 +171,7 @@ class PendingAcks:
 
     def snapshot(self) -> list[bytes]:
         """Return the whole state."""
+        # The changes recorded so far are part of the whole state.
         self._new = []
         pieces: list[bytes] = []
         for number, of in self._of.items():

@@ -62,6 +62,7 @@ class Page:
 
     def raise_by_one(self, start: int, stop: int) -> bool:
         """Add 1 to the counts of these places, up to `MOST`; returns whether any is `MOST` now."""
+        # A page that is redelivered as a whole, as most are, stays one number.
         if stop - start == SIZE and self.size in (0, SIZE) and self.many is None:
             self.same, self.size = min(self.same + 1, MOST), SIZE
             return self.same == MOST
@@ -72,6 +73,7 @@ class Page:
             self._widen()
         assert self.many is not None
         before = self.many[start:stop]
+        # One pass in C adds 1 to every byte, up to `MOST`.
         after = self.many[start:stop] = before.translate(RAISED)
         self.size += before.count(0)
         self._settle()
@@ -118,6 +120,7 @@ class Page:
         if self.same:
             self._widen()
         many = self.many
+        # Words are sorted by place, so those of consecutive places are one slice.
         if many is None:
             first = bisect_left(self.few, start << 8)
             del self.few[first : bisect_left(self.few, stop << 8, first)]
@@ -129,6 +132,7 @@ class Page:
         elif many[start]:
             many[start] = 0
             self.size -= 1
+            # Only at half of the bound: a page at the bound itself would change its form each time.
             if self.size < FEW // 2:
                 self._settle()
 
@@ -218,7 +222,9 @@ class RedeliveryCounts:
     def _parts(self, start: int, stop: int) -> Iterator[tuple[int, Page, int, int]]:
         """Yield (number, page, first place, end) of the pages of start..stop-1 that have counts."""
         first, last = start >> SHIFT, (stop - 1) >> SHIFT
+        # An acknowledgement of a backlog may span many more pages than have counts.
         numbers: Iterable[int] = range(first, last + 1)
+        # Walk through the smaller of the two: the pages in the range, or those that exist.
         if len(self._pages) <= last - first:
             numbers = sorted(number for number in self._pages if first <= number <= last)
         for number in numbers:
@@ -233,6 +239,7 @@ class RedeliveryCounts:
         """Add 1 to the counts of start..stop-1."""
         while start < stop:
             number, place = start >> SHIFT, start & LOW
+            # One entry, as requested by most negative acknowledgements, without loops over a page.
             if stop - start == 1:
                 self._raise_one(number, place)
                 return
@@ -285,6 +292,7 @@ class RedeliveryCounts:
         page = self._pages.get(number)
         if page is None:
             return
+        # A whole page is deleted below, without a look at its counts.
         if end - first < SIZE:
             page.drop(first, end)
         if end - first == SIZE or not page.size:
