@@ -92,19 +92,19 @@ class ChunkedMessages:
         elif queue:
             self._waiting[consumer] = queue
 
-    def consumer_left(self, consumer: Consumer, replay: OffsetQueue) -> None:
-        """Remove a consumer: its messages lose their owner, and its chunks move to `replay`."""
+    def consumer_left(self, consumer: Consumer, waiting: OffsetQueue) -> None:
+        """Remove a consumer: its messages lose their owner, and its chunks move to `waiting`."""
         # promise[without if owner != consumer]: messages of a consumer that left go to another one
         self._owners = {uuid: owner for uuid, owner in self._owners.items() if owner != consumer}
         self._begun = {uuid: self._begun[uuid] for uuid in self._owners}
         queue = self._waiting.pop(consumer, None)
         if queue is not None:
-            queue.move_to(replay)
+            queue.move_to(waiting)
 
-    def requeue(self, replay: OffsetQueue) -> None:
-        """Move waiting chunks to `replay`, which keeps them in order with redelivered entries."""
+    def requeue(self, waiting: OffsetQueue) -> None:
+        """Move all chunks to `waiting`, which keeps them in order with redelivered entries."""
         for queue in self._waiting.values():
-            queue.move_to(replay)
+            queue.move_to(waiting)
         self._waiting.clear()
 
     def discard_all(self, offsets: range) -> None:

@@ -1,4 +1,4 @@
-"""A sorted queue of entries that are to be delivered again."""
+"""A sorted queue of entries that wait: for another delivery, for their time, or for a consumer."""
 
 from collections.abc import Iterable, Iterator
 

@@ -1,4 +1,4 @@
-"""The source of entries that are delivered again: memory if recent, else joined reads."""
+"""Entries that are apart in the log, such as redelivered ones: from memory, or joined reads."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial

@@ -15,8 +15,8 @@ from magnetar_storage.interfaces import Run
 class Shared(MultiConsumerDispatcher):
     """The dispatcher of Shared: redelivered entries and waiting chunks go before new entries.
 
-    New entries that cannot be read are set aside in the replay queue, so that those behind them do
-    not wait.
+    New entries that cannot be read are set aside among those that wait, so that delivery goes on
+    behind them.
     """
 
     def __init__(self, stream: Stream) -> None:

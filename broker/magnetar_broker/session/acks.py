@@ -1,4 +1,7 @@
-"""ACK: what a client acknowledges, and the answers to those that ask for one."""
+"""ACK commands, and the answers to those that ask for one.
+
+Apart from `Session`, whose coroutines handle exceptions, so that it can be compiled.
+"""
 
 import logging
 from collections.abc import Callable

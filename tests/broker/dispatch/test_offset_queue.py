@@ -1,4 +1,4 @@
-"""The replay queue against a set."""
+"""The queue of offsets against a set."""
 
 from hypothesis import given
 from hypothesis import strategies as st
