@@ -120,3 +120,18 @@ def test_a_seek_moves_away_from_damage() -> None:
     assert reading.take(0) is None
     assert reading.read(6) == [b"6", b"7", b"8"]
     assert reading.new.source.failure is None
+
+
+def test_what_is_behind_the_first_message_of_an_open_transaction_is_not_available() -> None:
+    reading = Reading(cache_bytes=MANY)
+    reading.log.limit_visible(4)
+    assert reading.take(3) == (3, [b"3"], [1])
+    assert reading.take(4) is None
+
+
+def test_runs_from_the_cache_are_counted() -> None:
+    reading = Reading(cache_bytes=MANY)
+    reading.take(0)
+    reading.take(3, 2)
+    assert (reading.log.entries.from_cache, reading.log.engine.cached_runs.entries) == (5, 5)
+    assert reading.log.engine.read_runs.entries == 0
