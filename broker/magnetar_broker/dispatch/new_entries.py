@@ -30,6 +30,7 @@ class NewEntries:
         self._log = log
         self._delays = delays
         self._cached = log.engine.cached_runs
+        self._catches_up = False  # whether `source` may hold entries
 
     def next(self) -> int:
         """Return the next entry to be delivered for the first time; not before the end if none."""
@@ -51,22 +52,27 @@ class NewEntries:
         #   subscription does not read behind an open transaction
         end = min(log.segment_end(offset), log.visible_end)
         if offset >= end:
-            source.clear()
+            self._caught_up()
             return None
         if source.failure is not None and source.stops_at(offset):
             return None
         max_entries = min(max_entries, end - offset)
         run = log.tail.get(offset, max_entries, max_bytes)
         if run is None:
+            self._catches_up = True
             return source.take(offset, max_entries)
         # promise: entries delivered from the cache count as read
         log.entries.from_cache += len(run.payloads)
         # promise: runs delivered from the cache are counted
         self._cached.add(len(run.payloads))
-        # The subscription has caught up with the cache.  What was read ahead for it would only
-        # keep memory from those that still lag.
-        source.clear()
+        if self._catches_up:
+            self._caught_up()
         return run
+
+    def _caught_up(self) -> None:
+        # What was read ahead would only keep memory from subscriptions that still lag.
+        self._catches_up = False
+        self.source.clear()
 
     def pass_over_damage(self, waiting: OffsetQueue, notices: DamageNotices) -> int:
         """Set aside new entries that cannot be read, to read on after them; return their number."""
