@@ -15,6 +15,7 @@ from crash.disk_processes import Processes
 from crash.disk_world import DurableMetadata, World
 from fakes.attached_states import Numbers
 from fakes.faulty_disk import FaultyDisk
+from fakes.memory_metadata import MemoryMetadata
 from fakes.runs import append
 from fakes.world import ManualPromise, start
 from magnetar_broker.expiry.orphans import present_segments, sweep
@@ -28,7 +29,6 @@ from magnetar_storage.local.limits import Limits
 from magnetar_storage.log.log import Log
 from magnetar_storage.log.offset_set import OffsetSet
 from magnetar_storage.log.roll_limits import RollLimits
-from magnetar_storage.memory.memory_metadata import MemoryMetadata
 from magnetar_storage.runtime.execution import Done
 
 NAMES = ("a", "b", "c")

@@ -25,9 +25,9 @@ from crash.disk_life import ACTIONS, Actions, Life
 from crash.disk_model import TopicModel
 from crash.disk_world import InlineWorld, SteppedWorld
 from fakes.faulty_disk import Crash, FaultyDisk
+from fakes.memory_metadata import MemoryMetadata
 from magnetar_storage.errors import Unavailable
 from magnetar_storage.local.limits import Limits
-from magnetar_storage.memory.memory_metadata import MemoryMetadata
 from magnetar_storage.verify.verify import verify
 
 LIMITS = (

@@ -8,9 +8,9 @@ from random import Random
 from typing import Any, Protocol, TypeVar
 
 from fakes.faulty_disk import Crash, FaultyDisk
+from fakes.memory_metadata import MemoryMetadata
 from fakes.world import InlineWorkers, ManualClock, ManualPromise, run, start
 from magnetar_storage.interfaces import Absent, Guard, Lease, Version, Versioned
-from magnetar_storage.memory.memory_metadata import MemoryMetadata
 from magnetar_storage.metadata.sorted_keys import SortedKeys
 from magnetar_storage.runtime.execution import Workers
 

@@ -4,6 +4,7 @@ from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from fakes.memory_metadata import MemoryMetadata
 from fakes.moody_store import MoodyStore
 from fakes.runs import append
 from fakes.world import ManualClock, ManualPromise, ManualTasks, run, start
@@ -13,7 +14,6 @@ from magnetar_storage.log.cache import EntryCache
 from magnetar_storage.log.engine import Engine
 from magnetar_storage.log.log import Log
 from magnetar_storage.log.roll_limits import RollLimits
-from magnetar_storage.memory.memory_metadata import MemoryMetadata
 
 T = TypeVar("T")
 

@@ -5,13 +5,13 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from fakes.logs import KEY, NEVER
+from fakes.memory_metadata import MemoryMetadata
+from fakes.memory_store import MemoryStore, MemoryWriter
 from magnetar_storage.interfaces import SegmentId, SegmentOrigin
 from magnetar_storage.log.cache import EntryCache
 from magnetar_storage.log.engine import Engine
 from magnetar_storage.log.log import Log
 from magnetar_storage.log.roll_limits import RollLimits
-from magnetar_storage.memory.memory_metadata import MemoryMetadata
-from magnetar_storage.memory.memory_store import MemoryStore, MemoryWriter
 from magnetar_storage.runtime.execution import Cause
 
 

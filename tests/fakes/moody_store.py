@@ -1,9 +1,9 @@
 """A `MemoryStore` whose writes fail, and whose reads and creations wait, when a test wants it."""
 
+from fakes.memory_store import MemoryReader, MemoryStore, MemoryWriter
 from fakes.world import ManualClock, ManualPromise
 from magnetar_storage.errors import Corrupt
 from magnetar_storage.interfaces import Run, SegmentId, SegmentOrigin
-from magnetar_storage.memory.memory_store import MemoryReader, MemoryStore, MemoryWriter
 
 
 class MoodyReader(MemoryReader):

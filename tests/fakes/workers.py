@@ -12,6 +12,8 @@ from dataclasses import replace
 from itertools import permutations
 from typing import Any
 
+from fakes.memory_metadata import MemoryMetadata
+from fakes.memory_store import MemoryStore
 from fakes.waiting import HANGS_SECONDS, until
 from magnetar_broker.config import Settings
 from magnetar_broker.config.listeners import ListenerUrls
@@ -31,8 +33,6 @@ from magnetar_proto.frames import FrameDecoder
 from magnetar_proto.names import TopicName
 from magnetar_storage.log.cache import EntryCache
 from magnetar_storage.log.engine import Engine
-from magnetar_storage.memory.memory_metadata import MemoryMetadata
-from magnetar_storage.memory.memory_store import MemoryStore
 
 MESSAGE_SIZE = 5 << 20
 """The maximum message size of worker 0; that of each next worker is one byte more."""

@@ -8,6 +8,7 @@ import pytest
 
 from fakes.faulty_disk import FaultyDisk
 from fakes.local_store import TINY
+from fakes.memory_store import MemoryStore
 from fakes.origins import MESSAGES
 from fakes.worker_stores import WorkerStores
 from fakes.world import ManualClock, QueuedWorkers, run, start
@@ -21,7 +22,6 @@ from magnetar_storage.interfaces import (
 )
 from magnetar_storage.local import directories
 from magnetar_storage.local.store import LocalStore
-from magnetar_storage.memory.memory_store import MemoryStore
 from magnetar_storage.multi_store.opening import open_store
 
 T = TypeVar("T")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from fakes.links import LinkedMetadata
+from fakes.memory_metadata import MemoryMetadata
 from fakes.world import InlineWorker, ManualClock, run, start
 from magnetar_storage.errors import BadVersion, Fenced, Unavailable
 from magnetar_storage.interfaces import (
@@ -20,7 +21,6 @@ from magnetar_storage.interfaces import (
     Resync,
     Versioned,
 )
-from magnetar_storage.memory.memory_metadata import MemoryMetadata
 from magnetar_storage.metadata import sqlite
 from magnetar_storage.metadata.sqlite import SqliteMetadata
 from magnetar_storage.runtime.disk import LocalDisk

@@ -7,6 +7,7 @@ from typing import Any, NoReturn, TypeVar
 import pytest
 
 from fakes.faulty_disk import FaultyDisk
+from fakes.memory_metadata import MemoryMetadata
 from fakes.origins import MESSAGES
 from fakes.topics import TopicWorld, entry
 from fakes.worker_stores import WorkerStores
@@ -22,7 +23,6 @@ from magnetar_storage.log.cache import EntryCache
 from magnetar_storage.log.engine import Engine
 from magnetar_storage.log.log import Log
 from magnetar_storage.log.log_record import LogRecord
-from magnetar_storage.memory.memory_metadata import MemoryMetadata
 
 T = TypeVar("T")
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from fakes.links import LinkedMetadata
+from fakes.memory_metadata import MemoryMetadata
 from fakes.world import ManualClock, QueuedWorker, run, start
 from magnetar_broker.ipc.leases import RETRY_SECONDS
 from magnetar_broker.ipc.metadata_server import settled
@@ -23,7 +24,6 @@ from magnetar_storage.interfaces import (
     Version,
     Versioned,
 )
-from magnetar_storage.memory.memory_metadata import MemoryMetadata
 from magnetar_storage.metadata.sqlite import SqliteMetadata
 from magnetar_storage.metadata.watch import QUEUE_LIMIT
 from magnetar_storage.runtime.disk import LocalDisk

@@ -13,6 +13,7 @@ import pytest
 
 from effort import seeds, some
 from fakes.links import LinkedMetadata
+from fakes.memory_metadata import MemoryMetadata
 from fakes.world import ManualClock, run, start
 from magnetar_storage.errors import BadVersion, Unavailable
 from magnetar_storage.interfaces import (
@@ -25,7 +26,6 @@ from magnetar_storage.interfaces import (
     Version,
     Versioned,
 )
-from magnetar_storage.memory.memory_metadata import MemoryMetadata
 from magnetar_storage.runtime.execution import yield_turn
 
 KEYS = ("/a", "/b", "/b/c")

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from fakes.connection import RecordingConnection
+from fakes.memory_metadata import MemoryMetadata
+from fakes.memory_store import MemoryStore
 from fakes.publish_runs import publish
 from fakes.runs import append
 from fakes.topics import EXCLUSIVE, SHARED, entry
@@ -37,8 +39,6 @@ from magnetar_proto.names import TopicName
 from magnetar_storage.errors import Unavailable
 from magnetar_storage.log.cache import EntryCache
 from magnetar_storage.log.engine import Engine
-from magnetar_storage.memory.memory_metadata import MemoryMetadata
-from magnetar_storage.memory.memory_store import MemoryStore
 
 SERVICE_URL = "pulsar://host.test:6650"
 

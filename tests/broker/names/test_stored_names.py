@@ -2,13 +2,13 @@
 
 import pytest
 
+from fakes.memory_metadata import MemoryMetadata
 from fakes.world import ManualClock, run
 from magnetar_broker.base.metadata_keys import topic_key
 from magnetar_broker.names import stored_names
 from magnetar_broker.names.catalogue import Catalogue, Partitioned
 from magnetar_broker.names.stored_names import StoredNames
 from magnetar_proto.names import TopicName
-from magnetar_storage.memory.memory_metadata import MemoryMetadata
 
 NAMESPACE = "a/b"
 

@@ -6,13 +6,13 @@ tests/broker/names/workers/test_distributed.py has more.
 import pytest
 
 from fakes.links import Joined
+from fakes.memory_metadata import MemoryMetadata
 from fakes.world import ManualClock
 from magnetar_broker.config import Settings
 from magnetar_broker.ipc import link as links
 from magnetar_broker.policies.effective import StoredPolicies
 from magnetar_broker.policies.shared import SharedPolicies, learning
 from magnetar_broker.policies.view import PolicyView
-from magnetar_storage.memory.memory_metadata import MemoryMetadata
 
 NAMESPACE = "public/default"
 

@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from effort import examples
+from fakes.memory_metadata import MemoryMetadata
 from fakes.world import ManualClock, run, start
 from magnetar_broker.base.errors import SchemaRefused
 from magnetar_broker.schemas.registry import History, Registry
 from magnetar_broker.schemas.types import Schema, SchemaType
 from magnetar_storage.errors import Corrupt, Unavailable
 from magnetar_storage.interfaces import Absent, Guard, Lease, Version, Versioned
-from magnetar_storage.memory.memory_metadata import MemoryMetadata
 
 NAMES = ("public/default/a", "public/default/b")
 SCHEMAS = [

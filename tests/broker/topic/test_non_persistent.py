@@ -3,6 +3,7 @@
 import pytest
 
 from fakes.connection import Receipt, RecordingConnection
+from fakes.memory_metadata import MemoryMetadata
 from fakes.publish_runs import publish
 from fakes.topics import EXCLUSIVE, FAILOVER, KEY_SHARED, SHARED
 from fakes.world import ManualClock, ManualTasks, run, start
@@ -26,7 +27,6 @@ from magnetar_proto.acks import Ack
 from magnetar_proto.entries import encode_entry
 from magnetar_proto.ids import MessageId
 from magnetar_proto.names import TopicName
-from magnetar_storage.memory.memory_metadata import MemoryMetadata
 
 
 class Volatile:

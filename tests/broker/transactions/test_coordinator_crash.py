@@ -8,6 +8,7 @@ from effort import parts
 from fakes.coordinating import RecordedEnding
 from fakes.faulty_disk import Crash, FaultyDisk, nothing, seeded
 from fakes.local_store import TINY
+from fakes.memory_metadata import MemoryMetadata
 from fakes.world import InlineWorkers, ManualClock, ManualTasks, run
 from magnetar_broker.base.errors import InvalidTransactionStatus, TransactionNotFound
 from magnetar_broker.base.transaction_ids import Outcome
@@ -19,7 +20,6 @@ from magnetar_broker.transactions.records import Participant
 from magnetar_storage.local.store import LocalStore
 from magnetar_storage.log.cache import EntryCache
 from magnetar_storage.log.engine import Engine
-from magnetar_storage.memory.memory_metadata import MemoryMetadata
 
 BOTH = [
     Participant("persistent://public/default/orders"),

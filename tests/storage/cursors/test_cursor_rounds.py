@@ -8,6 +8,7 @@ import pytest
 from fakes.attached_states import Numbers
 from fakes.faulty_disk import FaultyDisk
 from fakes.logs import KEY
+from fakes.memory_metadata import MemoryMetadata
 from fakes.runs import append
 from fakes.world import ManualClock, ManualTasks, QueuedWorkers, run
 from magnetar_storage.cursors.cursor_log import GATHER_SECONDS, CursorLog
@@ -15,7 +16,6 @@ from magnetar_storage.local.store import LocalStore
 from magnetar_storage.log.cache import EntryCache
 from magnetar_storage.log.engine import Engine
 from magnetar_storage.log.log import Log
-from magnetar_storage.memory.memory_metadata import MemoryMetadata
 
 T = TypeVar("T")
 

@@ -8,6 +8,7 @@ import pytest
 from effort import parts, some
 from fakes.faulty_disk import Crash, FaultyDisk, nothing, seeded
 from fakes.local_store import TINY
+from fakes.memory_metadata import MemoryMetadata
 from fakes.runs import append
 from fakes.world import InlineWorkers, ManualClock, ManualTasks, run
 from magnetar_storage.cursors.attached_state import DELAYS
@@ -19,7 +20,6 @@ from magnetar_storage.local.store import LocalStore
 from magnetar_storage.log.cache import EntryCache
 from magnetar_storage.log.engine import Engine
 from magnetar_storage.log.log import Log
-from magnetar_storage.memory.memory_metadata import MemoryMetadata
 
 KEY = "/topics/delays"
 RUN = 4

@@ -10,6 +10,7 @@ import pytest
 
 from fakes.faulty_disk import FaultyDisk
 from fakes.local_store import TINY, Machine, Truth
+from fakes.memory_metadata import MemoryMetadata
 from fakes.runs import append
 from fakes.world import InlineWorkers, ManualClock, ManualTasks, run
 from magnetar_storage.cursors.cursor_log import CursorLog
@@ -23,7 +24,6 @@ from magnetar_storage.local.store import LocalStore
 from magnetar_storage.log.cache import EntryCache
 from magnetar_storage.log.engine import Engine
 from magnetar_storage.log.log import Log
-from magnetar_storage.memory.memory_metadata import MemoryMetadata
 
 MASKS = (0x01, 0x10, 0x80, 0xFF)
 LONG_JOURNAL = Limits(

@@ -9,6 +9,7 @@ from effort import parts, some
 from fakes.attached_states import Numbers
 from fakes.faulty_disk import Crash, FaultyDisk, nothing, seeded
 from fakes.local_store import TINY
+from fakes.memory_metadata import MemoryMetadata
 from fakes.runs import append
 from fakes.world import InlineWorkers, ManualClock, ManualTasks, run
 from magnetar_storage.cursors.attached_state import DELAYS
@@ -22,7 +23,6 @@ from magnetar_storage.log.engine import Engine
 from magnetar_storage.log.log import Log
 from magnetar_storage.log.roll_limits import RollLimits
 from magnetar_storage.log.sparse_segment import MAGIC
-from magnetar_storage.memory.memory_metadata import MemoryMetadata
 
 KEY = "/topics/crash"
 NAMES = ("a", "b")

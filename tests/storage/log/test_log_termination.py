@@ -7,6 +7,7 @@ import pytest
 from fakes.faulty_disk import Crash, FaultyDisk, nothing, seeded
 from fakes.local_store import TINY
 from fakes.logs import BY_THREE, KEY, LogWorld
+from fakes.memory_metadata import MemoryMetadata
 from fakes.runs import append
 from fakes.world import InlineWorkers, ManualClock, ManualTasks, run
 from magnetar_storage.errors import StorageError, Unavailable, WriterFailed
@@ -15,7 +16,6 @@ from magnetar_storage.log.cache import EntryCache
 from magnetar_storage.log.engine import Engine
 from magnetar_storage.log.log import Log
 from magnetar_storage.log.log_record import LogRecord
-from magnetar_storage.memory.memory_metadata import MemoryMetadata
 
 
 def test_a_terminated_log_takes_nothing_and_is_read_as_before() -> None:

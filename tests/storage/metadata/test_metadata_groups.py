@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from effort import examples
+from fakes.memory_metadata import MemoryMetadata
 from fakes.world import ManualClock, ManualPromise, QueuedWorkers, run, start
 from magnetar_storage.errors import BadVersion, Corrupt, DiskFull, StorageError
 from magnetar_storage.interfaces import ABSENT, MetadataStore
-from magnetar_storage.memory.memory_metadata import MemoryMetadata
 from magnetar_storage.metadata.database import Database
 from magnetar_storage.metadata.sorted_keys import SortedKeys
 from magnetar_storage.metadata.sqlite import SqliteMetadata

@@ -9,6 +9,7 @@ import pytest
 
 from fakes.faulty_disk import FaultyDisk
 from fakes.local_store import TINY
+from fakes.memory_metadata import MemoryMetadata
 from fakes.origins import MESSAGES
 from fakes.runs import append
 from fakes.world import InlineWorkers, ManualClock, ManualTasks, run
@@ -33,7 +34,6 @@ from magnetar_storage.log.engine import Engine
 from magnetar_storage.log.log import Log
 from magnetar_storage.log.log_record import LogRecord
 from magnetar_storage.log.roll_limits import RollLimits
-from magnetar_storage.memory.memory_metadata import MemoryMetadata
 from magnetar_storage.verify.report import Problem, Report
 from magnetar_storage.verify.verify import size_of, verify
 

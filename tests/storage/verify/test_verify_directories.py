@@ -3,6 +3,7 @@
 import pytest
 
 from fakes.faulty_disk import FaultyDisk
+from fakes.memory_metadata import MemoryMetadata
 from fakes.origins import MESSAGES
 from fakes.runs import append
 from fakes.worker_stores import WorkerStores
@@ -15,7 +16,6 @@ from magnetar_storage.local.segment_ids import directory_of
 from magnetar_storage.log.cache import EntryCache
 from magnetar_storage.log.engine import Engine
 from magnetar_storage.log.log import Log
-from magnetar_storage.memory.memory_metadata import MemoryMetadata
 from magnetar_storage.verify.report import Problem, Report
 from magnetar_storage.verify.verify import size_of, verify
 

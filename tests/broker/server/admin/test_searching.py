@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from admin_http import Admin
+from fakes.memory_metadata import MemoryMetadata
+from fakes.memory_store import MemoryStore
 from magnetar_broker.broker import Broker
 from magnetar_broker.config import Settings
 from magnetar_broker.metrics.journal import JournalStats
@@ -32,8 +34,6 @@ from magnetar_proto.entries import encode_entry, parse_metadata, text_bytes
 from magnetar_proto.names import TopicName
 from magnetar_storage.log.cache import EntryCache
 from magnetar_storage.log.engine import Engine
-from magnetar_storage.memory.memory_metadata import MemoryMetadata
-from magnetar_storage.memory.memory_store import MemoryStore
 from raw_client import RawClient, metadata, send_frame_of
 from running_broker import RunningBroker
 

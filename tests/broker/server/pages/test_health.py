@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from fakes.memory_metadata import MemoryMetadata
+from fakes.memory_store import MemorySegment, MemoryStore, MemoryWriter
 from magnetar_broker.config import Settings, SubscriptionType
 from magnetar_broker.limits.reached import ReachedLimits
 from magnetar_broker.metrics.journal import JournalStats
@@ -32,8 +34,6 @@ from magnetar_storage.errors import Unavailable
 from magnetar_storage.interfaces import SegmentOrigin, Versioned
 from magnetar_storage.log.cache import EntryCache
 from magnetar_storage.log.engine import Engine
-from magnetar_storage.memory.memory_metadata import MemoryMetadata
-from magnetar_storage.memory.memory_store import MemorySegment, MemoryStore, MemoryWriter
 
 HEALTH = "/admin/v2/brokers/health"
 READY = "/admin/v2/brokers/ready"

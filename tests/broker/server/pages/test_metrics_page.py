@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
 
+from fakes.memory_metadata import MemoryMetadata
+from fakes.memory_store import MemoryStore
 from magnetar_broker.base.pace import LEAST_SECONDS, Slices
 from magnetar_broker.config import Settings
 from magnetar_broker.metrics.journal import JournalStats
@@ -20,8 +22,6 @@ from magnetar_broker.server.runtime.asyncio_runtime import LoopClock, LoopTasks
 from magnetar_broker.standalone import standalone
 from magnetar_storage.log.cache import EntryCache
 from magnetar_storage.log.engine import Engine
-from magnetar_storage.memory.memory_metadata import MemoryMetadata
-from magnetar_storage.memory.memory_store import MemoryStore
 
 PARTS = [b"large" * 1000, b"", b"small"] * 20
 

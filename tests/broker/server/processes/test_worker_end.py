@@ -5,6 +5,7 @@ import socket
 from contextlib import closing
 from pathlib import Path
 
+from fakes.memory_metadata import MemoryMetadata
 from fakes.waiting import HANGS_SECONDS, until
 from fakes.workers import listening_socket
 from magnetar_broker.config import Settings
@@ -20,7 +21,6 @@ from magnetar_broker.server.supervision.children import Context
 from magnetar_broker.server.supervision.control import Peer, Ready, control_pair
 from magnetar_storage.identity import UNKNOWN
 from magnetar_storage.local import directories, layout
-from magnetar_storage.memory.memory_metadata import MemoryMetadata
 from magnetar_storage.multi_store.belonging import noted
 
 

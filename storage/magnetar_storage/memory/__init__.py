@@ -1,1 +1,0 @@
-"""Segments and metadata in memory: for tests and simulation."""
