@@ -166,11 +166,11 @@ proto: setup ## Regenerate the protocol classes from PulsarApi.proto
 	  --python_out=proto/magnetar_proto --pyi_out=proto/magnetar_proto PulsarApi.proto
 
 docs: setup ## Generate the pages of docs that are made from declarations and traces (docs/rest.md is not kept)
-	$(BIN)/python -m magnetar_broker.config.docs > docs/configuration.md
-	$(BIN)/python -m magnetar_broker.server.admin.policies.docs > docs/policies.md
-	$(BIN)/python -m magnetar_broker.server.admin.docs > docs/rest.md
-	$(BIN)/python -m magnetar.cli.admin.docs > docs/command-line.md
-	$(BIN)/python -m pyspark_magnetar.docs > docs/spark-options.md
+	PYTHONPATH=scripts $(BIN)/python -m pages configuration > docs/configuration.md
+	PYTHONPATH=scripts $(BIN)/python -m pages policies > docs/policies.md
+	PYTHONPATH=scripts $(BIN)/python -m pages rest > docs/rest.md
+	PYTHONPATH=scripts $(BIN)/python -m pages command-line > docs/command-line.md
+	PYTHONPATH=scripts $(BIN)/python -m pages spark-options > docs/spark-options.md
 	PYTHONPATH=tests $(BIN)/python -m conformance.docs
 
 # What is needed for these alone is installed with the first of them.

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 import pytest
+from pages import rest
 
 from magnetar.cli import main
-from magnetar_broker.server.admin import docs as rest
 
 ROOT = Path(__file__).parents[1]
 SOURCES = (

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from pyspark_magnetar import docs
+from pages import spark_options as docs
+
 from pyspark_magnetar.options.option_table import OPTIONS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "spark-options.md"

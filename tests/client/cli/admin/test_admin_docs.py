@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
+from pages.command_line import pages
+
 from magnetar.cli.admin.commands import GROUPS, commands_of
 from magnetar.cli.admin.declarations import flags_of
-from magnetar.cli.admin.docs import pages
 
 PAGE = Path(__file__).parents[4] / "docs" / "command-line.md"
 

@@ -1,9 +1,10 @@
-"""Writes `docs/command-line.md`: `python -m magnetar.cli.admin.docs`."""
+"""The page `docs/command-line.md`."""
 
 from collections.abc import Iterator
 
 from magnetar.cli.admin.commands import GROUPS, commands_of
 from magnetar.cli.admin.declarations import Command
+from pages import row
 
 INTRODUCTION = """\
 # The command line
@@ -121,16 +122,8 @@ def _line(command: Command) -> str:
     usage = _cell(command.usage)
     endpoint = command.endpoint
     path = endpoint.path.replace("{topic:name}", "{topic}")
-    return f"| `{usage}` | {_cell(endpoint.text)} | {endpoint.method} `{_cell(path)}` |\n"
+    return row(f"`{usage}`", _cell(endpoint.text), f"{endpoint.method} `{_cell(path)}`")
 
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|")
-
-
-def main() -> None:
-    print("".join(pages()), end="")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,10 +1,11 @@
-"""Writes docs/rest.md from the table of routes (`make docs`)."""
+"""The page `docs/rest.md`."""
 
 from collections.abc import Iterator
 
 from magnetar_broker.server.admin.openapi import is_alias, path_of, subject_of
 from magnetar_broker.server.admin.routes import ROUTES
 from magnetar_proto.admin.endpoint import Endpoint, Parameter, Permission
+from pages import row
 
 INTRODUCTION = """\
 # The REST API
@@ -104,7 +105,7 @@ def pages() -> Iterator[str]:
 
 
 def _row(endpoint: Endpoint) -> str:
-    cells = (
+    return row(
         f"`{endpoint.method} {path_of(endpoint)}`",
         endpoint.text,
         _permission(endpoint),
@@ -112,7 +113,6 @@ def _row(endpoint: Endpoint) -> str:
         _parameters(endpoint),
         " or ".join(map(str, endpoint.succeeds_with)),
     )
-    return f"| {' | '.join(cells)} |\n"
 
 
 def _permission(endpoint: Endpoint) -> str:
@@ -150,11 +150,3 @@ def _kind(schema: object) -> str:
     if schema.get("properties"):
         return f"object with {', '.join(f'`{name}`' for name in schema['properties'])}"
     return str(kind)
-
-
-def main() -> None:
-    print("".join(pages()), end="")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,7 +1,8 @@
-"""Writes `docs/spark-options.md`: `python -m pyspark_magnetar.docs`."""
+"""The page `docs/spark-options.md`."""
 
 from collections.abc import Iterator
 
+from pages import row
 from pyspark_magnetar.options.declarations import Option, Use
 from pyspark_magnetar.options.option_table import OPTIONS
 
@@ -40,11 +41,11 @@ def pages() -> Iterator[str]:
             yield f"\n## {title}\n\n| option | default | meaning |\n|---|---|---|\n"
             yield from map(_row, found)
     yield NO_EFFECT
-    yield from (f"| {_names(one)} | {one.meaning} |\n" for one in OPTIONS if not one.has_effect)
+    yield from (row(_names(one), one.meaning) for one in OPTIONS if not one.has_effect)
 
 
 def _row(option: Option) -> str:
-    return f"| {_names(option)} | {_default(option)} | {option.meaning.replace('|', '&#124;')} |\n"
+    return row(_names(option), _default(option), option.meaning.replace("|", "&#124;"))
 
 
 def _names(option: Option) -> str:
@@ -58,11 +59,3 @@ def _default(option: Option) -> str:
     if isinstance(option.default, bool):
         return str(option.default).lower()
     return str(option.default)
-
-
-def main() -> None:
-    print("".join(pages()), end="")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,4 @@
-"""Writes `docs/configuration.md`: `python -m magnetar_broker.config.docs`."""
+"""The page `docs/configuration.md`."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
@@ -7,6 +7,7 @@ from magnetar_broker.config.keys import COMPATIBLE, NOT_BUILT, UNSAFE, Unsupport
 from magnetar_broker.config.load import ENVIRONMENT_PREFIX
 from magnetar_broker.config.settings import SECTIONS, Settings
 from magnetar_broker.config.values import Blank, Key, render
+from pages import row
 
 INTRODUCTION = f"""\
 # Configuration
@@ -123,26 +124,14 @@ def _row(key: Key, default: object) -> str:
         allowed += f"; blank is {key.blank.value}"
     mark = " *" if key.dynamic else ""
     changed_by = "reload" if key.reloads else "restart"
-    return _line(f"`{key.name}`{mark}", shown, allowed, key.meaning, changed_by)
+    return row(f"`{key.name}`{mark}", shown, allowed, key.meaning, changed_by)
 
 
 def _known(title: str, introduction: str, table: Mapping[str, UnsupportedKey]) -> Iterator[str]:
     yield f"\n## {title}\n\n{introduction}\n\n| What follows | Keys |\n|---|---|\n"
     for consequence, group in groupby(table.values(), lambda known: known.consequence):
-        yield _line(f"{consequence[0].upper()}{consequence[1:]}.", _names(group))
+        yield row(f"{consequence[0].upper()}{consequence[1:]}.", _names(group))
 
 
 def _names(group: Iterable[UnsupportedKey]) -> str:
     return ", ".join(f"`{known.name}`{' *' if known.dynamic else ''}" for known in group)
-
-
-def _line(*cells: str) -> str:
-    return f"| {' | '.join(cells)} |\n"
-
-
-def main() -> None:
-    print("".join(pages()), end="")
-
-
-if __name__ == "__main__":
-    main()

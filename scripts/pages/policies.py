@@ -1,4 +1,4 @@
-"""Writes `docs/policies.md`: `python -m magnetar_broker.server.admin.policies.docs`."""
+"""The page `docs/policies.md`."""
 
 from collections.abc import Iterator
 
@@ -7,6 +7,7 @@ from magnetar_broker.config.values import render
 from magnetar_broker.policies.without_effect import WITHOUT_EFFECT
 from magnetar_proto.admin.policies import POLICIES
 from magnetar_proto.admin.policy import Declared, Level, SpecialPath
+from pages import row
 
 INTRODUCTION = """\
 # Policies
@@ -88,7 +89,7 @@ def pages() -> Iterator[str]:
 
 def _row(policy: Declared, last: str) -> str:
     paths = (_path(policy.namespace, "{ns}"), _path(policy.topic, "{topic}"))
-    return f"| {' | '.join((f'`{policy.name}`', policy.meaning, *paths, last))} |\n"
+    return row(f"`{policy.name}`", policy.meaning, *paths, last)
 
 
 def _path(path: Level | SpecialPath | None, subject: str) -> str:
@@ -111,11 +112,3 @@ def _default(policy: Declared) -> str:
         for field in policy.settings
     ]
     return ", ".join(found) or "none"
-
-
-def main() -> None:
-    print("".join(pages()), end="")
-
-
-if __name__ == "__main__":
-    main()
