@@ -7,15 +7,14 @@ from dataclasses import asdict
 import click
 from click.core import ParameterSource
 
-from magnetar_broker.commands.rest import Login, login_options
+from magnetar_broker.commands.asking import Ask, AskingCommand
 
 SIGNS = {"ok": "ok  ", "note": "note", "warning": "WARN", "error": "FAIL"}
 
 
-@click.command()
+@click.command(cls=AskingCommand)
 @click.option("--conf", metavar="FILE", help="The broker's configuration file.")
 @click.option("--data-dir", metavar="DIR", help="The data directory. Default: as configured.")
-@login_options
 @click.option("--verify", is_flag=True, help="Check every record of the data, however much it is.")
 @click.option("--strict", is_flag=True, help="Exit with 1 for warnings, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -23,7 +22,7 @@ def doctor(
     conf: str | None,
     data_dir: str | None,
     admin_url: str | None,
-    login: Login,
+    ask: Ask,
     verify: bool,
     strict: bool,
     as_json: bool,
@@ -44,7 +43,7 @@ def doctor(
     if source is ParameterSource.ENVIRONMENT:
         admin_url = None
     overrides = {} if data_dir is None else {"magnetarDataDirectory": data_dir}
-    findings = examine(conf, os.environ, overrides, admin_url, verify, login)
+    findings = list(examine(conf, os.environ, overrides, admin_url, verify, ask))
     worst = {finding.level for finding in findings}
     if as_json:
         click.echo(

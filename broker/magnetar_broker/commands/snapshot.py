@@ -7,23 +7,22 @@ from urllib.parse import quote
 
 import click
 
-from magnetar_broker.commands.rest import Login, RestError, ask, login_options
+from magnetar_broker.commands.asking import Ask, AskingCommand
 from magnetar_storage.errors import StorageError
 
 PATH = "/admin/v2/brokers/snapshots"
 POLL_SECONDS = 0.2
 
 
-@click.command()
+@click.command(cls=AskingCommand)
 @click.argument("name", required=False)
-@login_options
 @click.option("--list", "lists", is_flag=True, help="Show the complete snapshots instead.")
 @click.option("--verify", is_flag=True, help="Check every record of the snapshot at the end.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def snapshot(
     name: str | None,
     admin_url: str | None,
-    login: Login,
+    ask: Ask,
     lists: bool,
     verify: bool,
     as_json: bool,
@@ -34,13 +33,10 @@ def snapshot(
     time).  Its path is printed when it is complete and on disk.  Exits with 0 then, and with 1
     if it could not be made or, with --verify, is damaged.
     """
-    try:
-        if lists:
-            _show_all(ask(admin_url, PATH, login=login), as_json)
-            return
-        made = _make(admin_url, login, name or time.strftime("%Y%m%d-%H%M%S"))
-    except RestError as error:
-        raise click.ClickException(str(error)) from error
+    if lists:
+        _show_all(ask(admin_url, PATH), as_json)
+        return
+    made = _make(ask, admin_url, name or time.strftime("%Y%m%d-%H%M%S"))
     if made["status"] != "SUCCESS":
         raise click.ClickException(f"the snapshot was not made: {made.get('error', made)}")
     click.echo(json.dumps(made) if as_json else _line(made))
@@ -60,12 +56,12 @@ def _verify(path: str, as_json: bool) -> None:
         raise SystemExit(1)
 
 
-def _make(admin_url: str | None, login: Login, name: str) -> dict[str, Any]:
+def _make(ask: Ask, admin_url: str | None, name: str) -> dict[str, Any]:
     path = f"{PATH}/{quote(name, safe='')}"
-    state: dict[str, Any] = ask(admin_url, path, "POST", login=login)
+    state: dict[str, Any] = ask(admin_url, path, "POST")
     while state["status"] == "RUNNING":
         time.sleep(POLL_SECONDS)
-        state = ask(admin_url, path, login=login)
+        state = ask(admin_url, path)
     return state
 
 

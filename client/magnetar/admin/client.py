@@ -71,7 +71,7 @@ class AdminClient:
         self._settings = settings
         self._auth = authentication_of(settings)
         self._addresses = list(_addresses(settings.url))
-        tls = _tls_of(settings).with_certificate(self._auth.certificate if self._auth else None)
+        tls = tls_of(settings).with_certificate(self._auth.certificate if self._auth else None)
         if self._addresses[0].startswith("https:"):
             tls.warn()
         self._contexts = TlsContexts(tls)
@@ -256,7 +256,7 @@ class AdminClient:
             raise SettingsError(str(error)) from error
 
 
-def _tls_of(settings: AdminSettings) -> Tls:
+def tls_of(settings: AdminSettings) -> Tls:
     return Tls(
         trust_file=settings.tls_trust_cert_path or None,
         cert_file=settings.tls_cert_path or None,

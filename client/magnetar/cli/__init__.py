@@ -60,7 +60,11 @@ def _load(entry_point: EntryPoint) -> click.Command:
         command: click.Command = entry_point.load()
     except ModuleNotFoundError as error:
         return _unavailable(entry_point, str(error.name))
-    return command
+    if not getattr(command, "asks_broker", False):
+        return command
+    from magnetar.cli.options import asking  # noqa: PLC0415 (heavy)
+
+    return asking(command)
 
 
 def _unavailable(entry_point: EntryPoint, missing: str) -> click.Command:

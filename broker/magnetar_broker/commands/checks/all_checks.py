@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
+from magnetar_broker.commands.asking import Ask
 from magnetar_broker.commands.checks import (
     clock,
     configuration,
@@ -15,7 +16,6 @@ from magnetar_broker.commands.checks import (
 )
 from magnetar_broker.commands.checks.finding import Finding
 from magnetar_broker.commands.checks.holder import holder_of
-from magnetar_broker.commands.rest import NO_LOGIN, Login
 
 
 def examine(
@@ -24,20 +24,9 @@ def examine(
     overrides: Mapping[str, str],
     admin_url: str | None,
     verifies: bool,
-    login: Login = NO_LOGIN,
-) -> list[Finding]:
-    """Return the findings of all checks, in order; `verifies` checks data of any size."""
-    return list(_examine(conf, environ, overrides, admin_url, verifies, login))
-
-
-def _examine(
-    conf: str | None,
-    environ: Mapping[str, str],
-    overrides: Mapping[str, str],
-    admin_url: str | None,
-    verifies: bool,
-    login: Login = NO_LOGIN,
+    ask: Ask,
 ) -> Iterator[Finding]:
+    """Yield the findings of all checks, in order; `verifies` checks data of any size."""
     found, settings = configuration.check(conf, environ, overrides)
     yield from found
     if settings is None:
@@ -50,4 +39,4 @@ def _examine(
     yield from clock.check(settings.data_dir)
     yield from disk.check(settings)
     yield from data.check(settings.data_dir, holder, verifies)
-    yield from running.check(settings.data_dir, holder, admin_url, login)
+    yield from running.check(settings.data_dir, holder, admin_url, ask)

@@ -5,8 +5,10 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
+import click
+
+from magnetar_broker.commands.asking import Ask
 from magnetar_broker.commands.checks.finding import Finding
-from magnetar_broker.commands.rest import Login, RestError, ask
 from magnetar_broker.dispatch.base import Blocker
 from magnetar_broker.server.tls.contexts import WARNING_SECONDS
 
@@ -22,11 +24,11 @@ MOST_NAMES = 3
 """The most subscriptions that are named; the others are counted."""
 
 
-def check(admin_url: str, login: Login) -> Iterator[Finding]:
+def check(admin_url: str, ask: Ask) -> Iterator[Finding]:
     """Yield findings about stalled subscriptions, unreadable entries and certificates."""
     try:
-        page = str(ask(admin_url, PATH, timeout_s=SECONDS, login=login))
-    except RestError as error:
+        page = str(ask(admin_url, PATH, timeout_s=SECONDS))
+    except click.ClickException as error:
         yield Finding("note", "subscriptions", f"not checked: {error}")
         return
     yield from of_page(page)

@@ -4,12 +4,14 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
+import click
+
 from magnetar_broker.base.version import VERSION
+from magnetar_broker.commands.asking import Ask
 from magnetar_broker.commands.checks import metrics
 from magnetar_broker.commands.checks.finding import Finding, Level
 from magnetar_broker.commands.checks.holder import Holder, why_unseen
 from magnetar_broker.commands.checks.ports import holders_of, is_among, name_of
-from magnetar_broker.commands.rest import Login, RestError, ask
 from magnetar_broker.server.data_directory.addresses import addresses_in
 
 SUBJECT = "broker"
@@ -18,11 +20,11 @@ PATH = "/admin/v2/brokers"
 
 
 def check(
-    data_dir: str, holder: Holder | None, admin_url: str | None, login: Login
+    data_dir: str, holder: Holder | None, admin_url: str | None, ask: Ask
 ) -> Iterator[Finding]:
     """Check the broker of `holder`, which has the data directory, or that at `admin_url`."""
     if admin_url is not None:
-        yield from _ask(admin_url, login, "warning" if holder is None else "error")
+        yield from _ask(admin_url, ask, "warning" if holder is None else "error")
     elif holder is None:
         yield _none_runs(data_dir)
     elif holder.addresses is None:
@@ -38,7 +40,7 @@ def check(
     elif (other := _stranger(url, holder)) is not None:
         yield other
     else:
-        yield from _ask(url, login, "error")
+        yield from _ask(url, ask, "error")
 
 
 def _none_runs(data_dir: str) -> Finding:
@@ -67,11 +69,11 @@ def _stranger(url: str, holder: Holder) -> Finding | None:
     )  # fmt: skip
 
 
-def _ask(admin_url: str, login: Login, unreached: Level) -> Iterator[Finding]:
+def _ask(admin_url: str, ask: Ask, unreached: Level) -> Iterator[Finding]:
     """Yield the findings about a broker's answers; of level `unreached` if there are none."""
     try:
-        version: Any = ask(admin_url, f"{PATH}/version", login=login)
-    except RestError as error:
+        version: Any = ask(admin_url, f"{PATH}/version")
+    except click.ClickException as error:
         yield Finding(
             unreached, SUBJECT, str(error),
             "if it was just started wait for its banner; else its log says what is wrong",
@@ -83,12 +85,12 @@ def _ask(admin_url: str, login: Login, unreached: Level) -> Iterator[Finding]:
             "restart it, to run what is installed",
         )  # fmt: skip
     try:
-        ask(admin_url, f"{PATH}/health", timeout_s=HEALTH_SECONDS, login=login)
-    except RestError as error:
+        ask(admin_url, f"{PATH}/health", timeout_s=HEALTH_SECONDS)
+    except click.ClickException as error:
         yield Finding(
             "error", SUBJECT, f"the health check fails: {error}",
             "see its log; docs/monitoring.md explains the check",
         )  # fmt: skip
     else:
         yield Finding("ok", SUBJECT, f"version {version} at {admin_url} publishes and consumes")
-    yield from metrics.check(admin_url, login)
+    yield from metrics.check(admin_url, ask)

@@ -25,7 +25,8 @@ from magnetar.cli.admin.declarations import (
     usage_of,
 )
 from magnetar.cli.admin.kinds import joined, parse
-from magnetar.security.client_conf import CONF_VARIABLE, SettingsError, read_conf
+from magnetar.cli.options import ADMIN_URL, login_options
+from magnetar.security.client_conf import SettingsError, read_conf
 from magnetar_proto.admin.endpoint import Endpoint, Parameter
 from magnetar_proto.admin.kinds import FLAG, PAIRS, SWITCH, Kind
 from magnetar_proto.admin.table import all_endpoints
@@ -193,27 +194,10 @@ CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 12
 
 
 @click.group(cls=Groups, context_settings=CONTEXT)
-@click.option("--admin-url", "url", envvar="MAGNETAR_ADMIN_URL", metavar="URL",
-              help=f"Address of the HTTP port; default {settings.DEFAULT_URL}.")  # fmt: skip
-@click.option("--auth-plugin", envvar="MAGNETAR_AUTH_PLUGIN", metavar="NAME",
-              help="token, basic, tls, oauth2, or the class of Pulsar's.")  # fmt: skip
-@click.option("--auth-params", envvar="MAGNETAR_AUTH_PARAMS", metavar="TEXT",
-              help="What the plugin needs, such as token:TOKEN or file:///PATH.")  # fmt: skip
+@ADMIN_URL("url", help=f"Address of the HTTP port; default {settings.DEFAULT_URL}.")
+@login_options
 @click.option("--request-timeout", "timeout_s", type=click.FloatRange(0, min_open=True),
               metavar="SECONDS", help="Time limit of a request; default 300.")  # fmt: skip
-@click.option("--tls-allow-insecure", is_flag=True, default=None,
-              help="Accept every certificate of the broker.")  # fmt: skip
-@click.option("--tls-trust-cert-path", envvar="MAGNETAR_TLS_TRUST_CERT_PATH", metavar="FILE",
-              help="Certificates to trust, as PEM; default those of the system.")  # fmt: skip
-@click.option("--tls-cert-file", "tls_cert_path", envvar="MAGNETAR_TLS_CERT_FILE", metavar="FILE",
-              help="The certificate to show to the broker, as PEM.")  # fmt: skip
-@click.option("--tls-key-file", "tls_key_path", envvar="MAGNETAR_TLS_KEY_FILE", metavar="FILE",
-              help="The key of that certificate, as PEM.")  # fmt: skip
-@click.option("--tls-enable-hostname-verification/--tls-disable-hostname-verification",
-              "tls_hostname_verification", default=None,
-              help="Whether the certificate must name the host; enabled by default.")  # fmt: skip
-@click.option("--client-conf", "conf_path", envvar=CONF_VARIABLE, metavar="FILE",
-              help="A client.conf: webServiceUrl, authPlugin, authParams, tls...")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print answers as JSON instead of tables.")
 @click.pass_context
 def admin(context: click.Context, /, conf_path: str | None, as_json: bool, **flags: Any) -> None:
