@@ -1,4 +1,8 @@
-"""A certificate authority for development, and the certificates that it issues."""
+"""A certificate authority for development, and the certificates that it issues.
+
+It is not that of `trustme`, whose certificates serve clients and servers alike, so that a client
+could pose as the broker, and which cannot renew a certificate for the same key.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
