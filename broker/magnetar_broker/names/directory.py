@@ -12,6 +12,7 @@ from magnetar_broker.base.errors import (
     TopicNotFound,
     being_unloaded,
 )
+from magnetar_broker.base.metadata_keys import CLUSTERS, RESOURCE_GROUPS
 from magnetar_broker.base.periodic_jobs import PeriodicJobs
 from magnetar_broker.base.runtime import MetadataRuntime
 from magnetar_broker.base.transaction_ids import COORDINATORS, FIRST_COORDINATORS
@@ -19,7 +20,6 @@ from magnetar_broker.config import Settings
 from magnetar_broker.names.authorizer import Authorizer
 from magnetar_broker.names.bundle_changes import BundleChanges
 from magnetar_broker.names.catalogue import Catalogue, Partitioned
-from magnetar_broker.names.clusters import Clusters
 from magnetar_broker.names.counts import TopicCounts
 from magnetar_broker.names.creation import Creation
 from magnetar_broker.names.deletion.inactive import InactiveDeletion
@@ -35,8 +35,8 @@ from magnetar_broker.names.namespaces import Namespaces
 from magnetar_broker.names.opening import Opening
 from magnetar_broker.names.permissions import Permissions
 from magnetar_broker.names.policy_enforcement import Enforcement, namespace_of
-from magnetar_broker.names.resource_groups import ResourceGroups
 from magnetar_broker.names.stored_names import StoredNames
+from magnetar_broker.names.stored_objects import StoredObjects
 from magnetar_broker.names.tenants import Tenants
 from magnetar_broker.names.topic_events import TopicEvents
 from magnetar_broker.names.topic_host import TopicHost
@@ -90,8 +90,8 @@ class Directory:
         self.authorizer = Authorizer(settings, self.tenants, self.namespaces, policies, topic_host)
         self.tenants.changed = self.authorizer.tenant_changed
         self.namespaces.changed = self.authorizer.changed
-        self.clusters = Clusters(runtime.metadata, settings.cluster_name)
-        self.resource_groups = ResourceGroups(runtime.metadata)
+        self.clusters = StoredObjects(runtime.metadata, CLUSTERS, "cluster", settings.cluster_name)
+        self.resource_groups = StoredObjects(runtime.metadata, RESOURCE_GROUPS, "resource group")
         self.catalogue = Catalogue(runtime.metadata)
         self.schemas = Schemas(runtime.metadata, runtime.clock, policies, schema_limits(settings))
         self.events = TopicEvents()

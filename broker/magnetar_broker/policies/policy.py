@@ -63,18 +63,28 @@ class Policy(Generic[T]):
 
 
 def policy(
-    name: str, codec: Codec[T], default: Callable[[Settings], T] | None = None, **more: Any
+    name: str, codec: Codec[T], default: Callable[..., T] | None = None, **more: Any
 ) -> Policy[T]:
-    """Return the policy with a declaration; its default is that of its only setting, or None."""
-    return Policy(name, codec, default or _setting(name), **more)
+    """Return the policy with a declaration.
+
+    `default` makes the default of its declared settings, in their order. Without it, the default is
+    the value of the only setting, or None.
+    """
+    fields = TABLE[name].settings
+    make = default or (_the_only_one if fields else _none)
+
+    def from_settings(settings: Settings) -> Any:
+        return make(*(getattr(settings, field) for field in fields))
+
+    return Policy(name, codec, from_settings, **more)
 
 
-def _setting(name: str) -> Callable[[Settings], Any]:
-    settings = TABLE[name].settings
-    if not settings:
-        return lambda settings: None
-    (field,) = settings
-    return lambda settings: getattr(settings, field)
+def _the_only_one(value: T) -> T:
+    return value
+
+
+def _none() -> Any:
+    return None
 
 
 PolicyValues = Mapping[Policy[Any], Any]

@@ -39,23 +39,14 @@ class SubscriptionAuthMode(StrEnum):
 
 # How long messages, subscriptions and topics stay ---------------------------------------------
 
-RETENTION = policy(
-    "retention",
-    values.RETENTION,
-    lambda settings: Retention(
-        settings.default_retention_time_in_minutes, settings.default_retention_size_in_mb
-    ),
-)
+RETENTION = policy("retention", values.RETENTION, Retention)
 MESSAGE_TTL = policy("message_ttl", WholeNumber())
 SUBSCRIPTION_EXPIRATION = policy("subscription_expiration", WholeNumber())
 INACTIVE_TOPICS = policy(
     "inactive_topics",
     values.INACTIVE_TOPICS,
-    lambda settings: InactiveTopics(
-        settings.broker_delete_inactive_topics_enabled,
-        settings.broker_delete_inactive_topics_mode,
-        settings.broker_delete_inactive_topics_max_inactive_duration_seconds
-        or settings.broker_delete_inactive_topics_frequency_seconds,
+    lambda enabled, mode, seconds, frequency_seconds: InactiveTopics(
+        enabled, mode, seconds or frequency_seconds
     ),
 )
 COMPACTION_THRESHOLD = policy("compaction_threshold", WholeNumber(0, LONG))
@@ -68,7 +59,8 @@ def _quota_bytes(settings: Settings) -> int:
     return int(gigabytes * 2**30) if gigabytes > 0 else settings.backlog_quota_default_limit_bytes
 
 
-BACKLOG_QUOTA_SIZE = policy(
+# Not by `policy`: the default of each shows the limit of the other, too.
+BACKLOG_QUOTA_SIZE = Policy(
     "backlog_quota_size",
     values.QUOTA_SIZE,
     lambda settings: BacklogQuota(
@@ -77,7 +69,7 @@ BACKLOG_QUOTA_SIZE = policy(
         settings.backlog_quota_default_limit_second,
     ),
 )
-BACKLOG_QUOTA_AGE = policy(
+BACKLOG_QUOTA_AGE = Policy(
     "backlog_quota_age",
     values.QUOTA_AGE,
     lambda settings: BacklogQuota(
@@ -92,10 +84,8 @@ BACKLOG_QUOTA_AGE = policy(
 AUTO_TOPIC_CREATION: Policy[AutoTopicCreation] = policy(
     "auto_topic_creation",
     values.AUTO_TOPIC_CREATION,
-    lambda settings: AutoTopicCreation(
-        settings.allow_auto_topic_creation,
-        settings.allow_auto_topic_creation_type is TopicType.PARTITIONED,
-        settings.default_num_partitions,
+    lambda allowed, kind, partitions: AutoTopicCreation(
+        allowed, kind is TopicType.PARTITIONED, partitions
     ),
 )
 AUTO_SUBSCRIPTION_CREATION: Policy[bool] = policy(
@@ -104,46 +94,19 @@ AUTO_SUBSCRIPTION_CREATION: Policy[bool] = policy(
 
 # Rates ----------------------------------------------------------------
 
-PUBLISH_RATE = policy(
-    "publish_rate",
-    values.PUBLISH_RATE,
-    lambda settings: PublishRate(
-        settings.max_publish_rate_per_topic_in_messages,
-        settings.max_publish_rate_per_topic_in_bytes,
-    ),
-)
-DISPATCH_RATE = policy(
-    "dispatch_rate",
-    values.DISPATCH_RATE,
-    lambda settings: DispatchRate(
-        settings.dispatch_throttling_rate_per_topic_in_msg,
-        settings.dispatch_throttling_rate_per_topic_in_byte,
-        1,
-        settings.dispatch_throttling_rate_relative_to_publish_rate,
-    ),
-)
-SUBSCRIPTION_DISPATCH_RATE = policy(
-    "subscription_dispatch_rate",
-    values.DISPATCH_RATE,
-    lambda settings: DispatchRate(
-        settings.dispatch_throttling_rate_per_subscription_in_msg,
-        settings.dispatch_throttling_rate_per_subscription_in_byte,
-        1,
-        settings.dispatch_throttling_rate_relative_to_publish_rate,
-    ),
-)
+
+def _per_second(messages: int, bytes_: int, relative_to_publish: bool) -> DispatchRate:
+    return DispatchRate(messages, bytes_, 1, relative_to_publish)
+
+
+PUBLISH_RATE = policy("publish_rate", values.PUBLISH_RATE, PublishRate)
+DISPATCH_RATE = policy("dispatch_rate", values.DISPATCH_RATE, _per_second)
+SUBSCRIPTION_DISPATCH_RATE = policy("subscription_dispatch_rate", values.DISPATCH_RATE, _per_second)
 SUBSCRIPTION_DISPATCH_RATES: Policy[dict[str, DispatchRate]] = policy(
-    "subscription_dispatch_rates", ByName(values.DISPATCH_RATE), lambda settings: {}, unset={}
+    "subscription_dispatch_rates", ByName(values.DISPATCH_RATE), dict, unset={}
 )
 """The rate by the name of the subscription; it precedes SUBSCRIPTION_DISPATCH_RATE."""
-SUBSCRIBE_RATE = policy(
-    "subscribe_rate",
-    values.SUBSCRIBE_RATE,
-    lambda settings: SubscribeRate(
-        settings.subscribe_throttling_rate_per_consumer,
-        settings.subscribe_rate_period_per_consumer_in_second,
-    ),
-)
+SUBSCRIBE_RATE = policy("subscribe_rate", values.SUBSCRIBE_RATE, SubscribeRate)
 
 # Numbers; 0 means no limit ---------------------------------------------------------
 
@@ -163,9 +126,7 @@ MAX_SUBSCRIPTIONS = policy("max_subscriptions", WholeNumber())
 MAX_UNACKED_PER_CONSUMER = policy("max_unacked_per_consumer", WholeNumber())
 MAX_UNACKED_PER_SUBSCRIPTION = policy("max_unacked_per_subscription", WholeNumber())
 MAX_TOPICS = policy("max_topics", WholeNumber())
-MAX_MESSAGE_SIZE = policy(
-    "max_message_size", WholeNumber(), lambda settings: 0, check=_check_message_size
-)
+MAX_MESSAGE_SIZE = policy("max_message_size", WholeNumber(), lambda: 0, check=_check_message_size)
 SUBSCRIPTION_TYPES: Policy[frozenset[SubscriptionType]] = policy(
     "subscription_types", SomeOf(SubscriptionType), unset=frozenset()
 )
@@ -175,7 +136,7 @@ SUBSCRIPTION_TYPES: Policy[frozenset[SubscriptionType]] = policy(
 SUBSCRIPTION_AUTH_MODE = policy(
     "subscription_auth_mode",
     OneOf(SubscriptionAuthMode),
-    lambda settings: SubscriptionAuthMode.NONE,
+    lambda: SubscriptionAuthMode.NONE,
     takes_effect=lambda settings: settings.authorization_enabled,
     unset=SubscriptionAuthMode.NONE,
 )
@@ -190,15 +151,7 @@ ENCRYPTION_REQUIRED = policy("encryption_required", Flag(), unset=False)
 
 DEDUPLICATION = policy("deduplication", Flag())
 DEDUPLICATION_SNAPSHOT_INTERVAL = policy("deduplication_snapshot_interval", WholeNumber())
-DELAYED_DELIVERY = policy(
-    "delayed_delivery",
-    values.DELAYED_DELIVERY,
-    lambda settings: DelayedDelivery(
-        settings.delayed_delivery_enabled,
-        settings.delayed_delivery_tick_time_millis,
-        settings.delayed_delivery_max_delay_in_millis,
-    ),
-)
+DELAYED_DELIVERY = policy("delayed_delivery", values.DELAYED_DELIVERY, DelayedDelivery)
 
 TABLE: dict[str, Policy[Any]] = {
     one.name: one for one in list(globals().values()) if isinstance(one, Policy)

@@ -85,7 +85,7 @@ OFFLOAD_THRESHOLD = policy("offload_threshold", ANY_LONG, unset=-1)
 OFFLOAD_THRESHOLD_SECONDS = policy("offload_threshold_seconds", ANY_LONG, unset=-1)
 OFFLOAD_DELETION_LAG = policy("offload_deletion_lag", ANY_LONG)
 REPLICATION_CLUSTERS: Policy[tuple[str, ...]] = policy(
-    "replication_clusters", ListOf(Text()), lambda settings: (settings.cluster_name,)
+    "replication_clusters", ListOf(Text()), lambda name: (name,)
 )
 ALLOWED_CLUSTERS: Policy[tuple[str, ...]] = policy("allowed_clusters", ListOf(Text()))
 REPLICATOR_DISPATCH_RATE: Policy[DispatchRate] = policy(

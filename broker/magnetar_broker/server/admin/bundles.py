@@ -21,6 +21,7 @@ from magnetar_broker.server.admin.context import (
     existing_namespace,
     flag_of,
     json_of,
+    namespace_in,
     parts_of,
     serving,
 )
@@ -40,8 +41,7 @@ RANGE = re.compile(r"0x[0-9a-fA-F]{8}_0x[0-9a-fA-F]{8}")
 
 async def bundles(context: AdminContext, request: Request) -> Response:
     """The boundaries of a namespace's bundles."""
-    directory = serving(context)
-    name = await existing_namespace(directory, request)
+    directory, name = await namespace_in(context, request)
     return json_response(bundles_json(await directory.bundles.stored.of(name)))
 
 
@@ -55,8 +55,7 @@ def bundles_json(of_namespace: Bundles) -> dict[str, Any]:
 
 async def unload_namespace(context: AdminContext, request: Request) -> Response:
     """Close all topics of a namespace; their clients reconnect by themselves."""
-    directory = serving(context)
-    name = await existing_namespace(directory, request)
+    directory, name = await namespace_in(context, request)
     await for_each(directory.runtime, directory.topic_host.loaded(name), directory.opening.unload)
     return Response(status=204)
 

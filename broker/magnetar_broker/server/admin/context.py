@@ -136,6 +136,18 @@ async def existing_topic(directory: Directory, request: Request) -> TopicName:
     return topic
 
 
+async def namespace_in(context: AdminContext, request: Request) -> tuple[Directory, str]:
+    """Return the directory of names, and `existing_namespace`."""
+    directory = serving(context)
+    return directory, await existing_namespace(directory, request)
+
+
+async def topic_in(context: AdminContext, request: Request) -> tuple[Directory, TopicName]:
+    """Return the directory of names, and `existing_topic`."""
+    directory = serving(context)
+    return directory, await existing_topic(directory, request)
+
+
 def flag_of(request: Request, name: str) -> bool:
     """Return whether a parameter of the query is `true`."""
     return request.query.get(name, "").lower() == "true"

@@ -3,6 +3,7 @@
 from magnetar_broker.server.admin.context import (
     AdminContext,
     existing_namespace,
+    namespace_in,
     parts_of,
     properties_of,
     serving,
@@ -20,8 +21,7 @@ async def properties(context: AdminContext, request: Request) -> Response:
 
 async def add_properties(context: AdminContext, request: Request) -> Response:
     """Add properties; those that exist get the new values."""
-    directory = serving(context)
-    name = await existing_namespace(directory, request)
+    directory, name = await namespace_in(context, request)
     new = properties_of(request)
     await directory.namespaces.change_properties(name, lambda old: bounded(old | new))
     return Response(status=204)
@@ -29,8 +29,7 @@ async def add_properties(context: AdminContext, request: Request) -> Response:
 
 async def clear_properties(context: AdminContext, request: Request) -> Response:
     """Remove all properties."""
-    directory = serving(context)
-    name = await existing_namespace(directory, request)
+    directory, name = await namespace_in(context, request)
     await directory.namespaces.change_properties(name, lambda _: {})
     return Response(status=204)
 
@@ -45,8 +44,7 @@ async def property_(context: AdminContext, request: Request) -> Response:
 
 async def set_property(context: AdminContext, request: Request) -> Response:
     """Set one property."""
-    directory = serving(context)
-    name = await existing_namespace(directory, request)
+    directory, name = await namespace_in(context, request)
     key, value = parts_of(request, "key", "value")
     await directory.namespaces.change_properties(name, lambda old: bounded({**old, key: value}))
     return Response(status=204)
@@ -54,8 +52,7 @@ async def set_property(context: AdminContext, request: Request) -> Response:
 
 async def remove_property(context: AdminContext, request: Request) -> Response:
     """Remove one property, and answer its former value, empty if it was not set."""
-    directory = serving(context)
-    name = await existing_namespace(directory, request)
+    directory, name = await namespace_in(context, request)
     (key,) = parts_of(request, "key")
     had: list[str] = []
 

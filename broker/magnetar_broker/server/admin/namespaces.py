@@ -12,9 +12,9 @@ from magnetar_broker.server.admin.bundles import bundles_json
 from magnetar_broker.server.admin.context import (
     AdminContext,
     checked_properties,
-    existing_namespace,
     flag_of,
     json_of,
+    namespace_in,
     namespace_of,
     parts_of,
     serving,
@@ -49,8 +49,7 @@ async def namespaces(context: AdminContext, request: Request) -> Response:
 
 async def namespace(context: AdminContext, request: Request) -> Response:
     """A namespace with its bundles, properties and policies."""
-    directory = serving(context)
-    name = await existing_namespace(directory, request)
+    directory, name = await namespace_in(context, request)
     stored = await directory.namespaces.get(name)
     cluster = directory.settings.cluster_name
     document = {

@@ -13,6 +13,7 @@ from magnetar_broker.server.admin.context import (
     flag_of,
     serving,
     subscription_of,
+    topic_in,
     topic_of,
 )
 from magnetar_broker.server.admin.operations import statistics as operations
@@ -106,7 +107,7 @@ async def info(context: AdminContext, request: Request) -> Response:
 
 async def _single(context: AdminContext, request: Request, instead: str) -> TopicName:
     """Return a topic that is not partitioned; 404 for any other, as in Pulsar."""
-    directory, topic = serving(context), await existing_topic(serving(context), request)
+    directory, topic = await topic_in(context, request)
     if topic.partition < 0 and await directory.catalogue.partitions(topic):
         raise Refused(404, f"{topic} is partitioned: ask for its {instead}, or name a partition")
     return topic

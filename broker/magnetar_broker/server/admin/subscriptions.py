@@ -5,12 +5,12 @@ from magnetar_broker.server.admin.context import (
     AdminContext,
     checked_properties,
     existing_namespace,
-    existing_topic,
     flag_of,
     json_of,
     properties_of,
     serving,
     subscription_of,
+    topic_in,
     topic_of,
 )
 from magnetar_broker.server.admin.messages.positions import (
@@ -29,7 +29,7 @@ EARLIEST, LATEST = MessagePosition(ENDS["earliest"]), MessagePosition(ENDS["late
 
 async def subscriptions(context: AdminContext, request: Request) -> Response:
     """The names of a topic's subscriptions; for a partitioned topic, those of all partitions."""
-    directory, topic = serving(context), await existing_topic(serving(context), request)
+    directory, topic = await topic_in(context, request)
     found: set[str] = set()
     for part in await _used(directory, topic):
         found.update(await context.owners.ask(operations.names_of, part))
@@ -74,7 +74,7 @@ def _start(request: Request) -> tuple[MessagePosition, dict[str, str]]:
 
 async def delete(context: AdminContext, request: Request) -> Response:
     """Delete a subscription on every partition that has it; with `force` also with consumers."""
-    directory, topic = serving(context), await existing_topic(serving(context), request)
+    directory, topic = await topic_in(context, request)
     name, ask = subscription_of(request), context.owners.ask
     force = flag_of(request, "force") or not topic.is_persistent
     used = await _used(directory, topic)
@@ -112,7 +112,7 @@ async def _properties(
     context: AdminContext, request: Request
 ) -> list[tuple[TopicName, dict[str, str]]]:
     """Return the properties on every partition with the durable subscription; 404 if none has."""
-    directory, topic = serving(context), await existing_topic(serving(context), request)
+    directory, topic = await topic_in(context, request)
     name = subscription_of(request)
     parts = await _used(directory, topic)
     found = [(part, await context.owners.ask(operations.properties, part, name)) for part in parts]

@@ -14,9 +14,11 @@ from magnetar_broker.server.admin.context import (
     existing_topic,
     flag_of,
     json_of,
+    namespace_in,
     parts_of,
     properties_of,
     serving,
+    topic_in,
     topic_of,
 )
 from magnetar_broker.server.admin.refusals import bounded
@@ -35,8 +37,7 @@ MAX_PARTITIONS = 10_000
 
 async def topics(context: AdminContext, request: Request) -> Response:
     """The topics of a namespace, with each partition; only those of `bundle` if that is given."""
-    directory = serving(context)
-    namespace = await existing_namespace(directory, request)
+    directory, namespace = await namespace_in(context, request)
     persistent = request.parameters["domain"] == "persistent"
     with directory.lookup():
         names = await _names(directory, request, namespace, persistent, not persistent)
@@ -49,8 +50,7 @@ async def topics(context: AdminContext, request: Request) -> Response:
 
 async def non_persistent_topics_of_bundle(context: AdminContext, request: Request) -> Response:
     """The non-persistent topics of a bundle."""
-    directory = serving(context)
-    namespace = await existing_namespace(directory, request)
+    directory, namespace = await namespace_in(context, request)
     bundles = await directory.bundles.stored.of(namespace)
     (wanted,) = parts_of(request, "bundle")
     with directory.lookup():
@@ -84,8 +84,7 @@ async def _names(
 
 async def partitioned_topics(context: AdminContext, request: Request) -> Response:
     """The partitioned topics of a namespace, without their partitions."""
-    directory = serving(context)
-    namespace = await existing_namespace(directory, request)
+    directory, namespace = await namespace_in(context, request)
     domain = request.parameters["domain"]
     names = await directory.catalogue.partitioned_topics(namespace, domain)
     system = flag_of(request, "includeSystemTopic")
@@ -206,7 +205,7 @@ async def grow(context: AdminContext, request: Request) -> Response:
 
 async def create_missed_partitions(context: AdminContext, request: Request) -> Response:
     """Accept, with nothing to do: all partitions exist with their topic."""
-    directory, topic = serving(context), await existing_topic(serving(context), request)
+    directory, topic = await topic_in(context, request)
     if topic.partition >= 0 or not await directory.catalogue.partitions(topic):
         raise Refused(404, f"{topic} is not a partitioned topic: name one")
     return Response(status=204)
@@ -237,7 +236,7 @@ async def delete_partitioned(context: AdminContext, request: Request) -> Respons
 
 async def unload(context: AdminContext, request: Request) -> Response:
     """Close a topic, or all its partitions; their clients reconnect by themselves."""
-    directory, topic = serving(context), await existing_topic(serving(context), request)
+    directory, topic = await topic_in(context, request)
     for part in await directory.parts(topic):
         await directory.opening.unload(part)
     return Response(status=204)

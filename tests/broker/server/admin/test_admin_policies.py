@@ -12,12 +12,8 @@ import pytest
 
 from admin_http import Admin, Answer
 from magnetar_broker.config import Settings
-from magnetar_broker.server.admin.policies.policy_handlers import (
-    NamespacePolicyHandlers,
-    PolicyHandlers,
-    TopicPolicyHandlers,
-)
-from magnetar_broker.server.admin.policies.regular import OF_NAMESPACES, OF_TOPICS
+from magnetar_broker.server.admin.policies.policy_handlers import PolicyHandlers
+from magnetar_broker.server.admin.policies.regular import HANDLERS
 from magnetar_proto import PulsarApi_pb2 as pb
 from raw_client import RawClient
 from running_broker import RunningBroker
@@ -145,9 +141,11 @@ def with_effect(lines: Iterable[PolicyHandlers[Any]]) -> list[PolicyHandlers[Any
 # Every policy -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("line", with_effect(OF_NAMESPACES), ids=lambda line: line.path.segment)
+@pytest.mark.parametrize(
+    "line", with_effect(HANDLERS["namespace"]), ids=lambda line: line.path.segment
+)
 def test_a_policy_of_a_namespace(
-    broker: RunningBroker, namespace: str, line: NamespacePolicyHandlers[Any]
+    broker: RunningBroker, namespace: str, line: PolicyHandlers[Any]
 ) -> None:
     policy = Path(broker, f"namespaces/{namespace}/{line.path.segment}", line.path.verb)
     unset = policy.value()
@@ -162,9 +160,9 @@ def test_a_policy_of_a_namespace(
     assert policy.value() == (unset if line.path.removable else value)
 
 
-@pytest.mark.parametrize("line", with_effect(OF_TOPICS), ids=lambda line: line.path.segment)
+@pytest.mark.parametrize("line", with_effect(HANDLERS["topic"]), ids=lambda line: line.path.segment)
 def test_a_policy_of_a_topic(
-    broker: RunningBroker, namespace: str, line: TopicPolicyHandlers[Any]
+    broker: RunningBroker, namespace: str, line: PolicyHandlers[Any]
 ) -> None:
     policy = Path(broker, f"persistent/{namespace}/topic/{line.path.segment}", line.path.verb)
     assert policy.get().status == line.path.unset_status

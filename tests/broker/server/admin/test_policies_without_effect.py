@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 
 from admin_http import Admin
-from magnetar_broker.server.admin.policies.regular import OF_NAMESPACES, OF_TOPICS
+from magnetar_broker.server.admin.policies.regular import HANDLERS
 from running_broker import RunningBroker
 
 PERSISTENCE = {
@@ -57,7 +57,12 @@ VALUES: dict[str, tuple[object, tuple[object, ...]]] = {
     "schemaAutoUpdateCompatibilityStrategy": ("Full", ("x", 5)),
 }
 """A value of each policy, by its path, and values that are refused."""
-WITHOUT = [line for line in (*OF_NAMESPACES, *OF_TOPICS) if line.policy.declared.no_effect]
+WITHOUT = [
+    (level, line)
+    for level, lines in HANDLERS.items()
+    for line in lines
+    if line.policy.declared.no_effect
+]
 
 
 @pytest.fixture
@@ -75,10 +80,12 @@ def namespace(admin: Admin) -> str:
 
 
 @pytest.mark.parametrize(
-    "line", WITHOUT, ids=lambda line: f"{type(line).__name__} {line.path.segment}"
+    ("level", "line"), WITHOUT, ids=lambda one: one if isinstance(one, str) else one.path.segment
 )
-def test_it_is_stored_shown_and_has_the_reason(admin: Admin, namespace: str, line: Any) -> None:
-    of_namespace = line in OF_NAMESPACES
+def test_it_is_stored_shown_and_has_the_reason(
+    admin: Admin, namespace: str, level: str, line: Any
+) -> None:
+    of_namespace = level == "namespace"
     subject = f"namespaces/{namespace}" if of_namespace else f"persistent/{namespace}/topic"
     path, (value, bad) = f"{subject}/{line.path.segment}", VALUES[line.path.segment]
 
@@ -120,7 +127,7 @@ def test_a_group_may_be_sent_as_it_is(admin: Admin, namespace: str) -> None:
 
 
 def test_every_one_is_tested() -> None:
-    assert {line.path.segment for line in WITHOUT} == VALUES.keys()
+    assert {line.path.segment for _, line in WITHOUT} == VALUES.keys()
 
 
 def test_a_setter_without_body_means_true(admin: Admin, namespace: str) -> None:

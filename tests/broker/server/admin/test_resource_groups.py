@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 
 from admin_http import Admin
-from magnetar_broker.names import resource_groups
+from magnetar_broker.names import stored_objects
 from magnetar_proto.admin.bodies import GROUP_LIMITS as LIMITS
 from running_broker import RunningBroker
 
@@ -74,12 +74,12 @@ def test_groups_survive_a_restart_and_have_a_limit(
 ) -> None:
     broker = make_broker()
     admin = Admin(broker)
-    for number in range(resource_groups.MOST):
+    for number in range(stored_objects.MOST):
         assert admin.put(f"resourcegroups/{number}", {"publishRateInMsgs": number}).status == 204
     refused = admin.put("resourcegroups/more", {})
     assert refused.status == 412 and "limit" in refused.reason
     assert admin.put("resourcegroups/7", {"publishRateInMsgs": 70}).status == 204
     broker.restart()
     admin = Admin(broker)
-    assert len(admin.get("resourcegroups").json) == resource_groups.MOST
+    assert len(admin.get("resourcegroups").json) == stored_objects.MOST
     assert admin.get("resourcegroups/7").json == {"publishRateInMsgs": 70}

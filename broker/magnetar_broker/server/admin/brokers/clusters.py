@@ -4,7 +4,7 @@ import re
 from typing import Any
 from urllib.parse import urlsplit
 
-from magnetar_broker.names import clusters as parts
+from magnetar_broker.names import stored_objects as parts
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.server.admin.context import (
     AdminContext,
@@ -75,7 +75,7 @@ async def create(context: AdminContext, request: Request) -> Response:
     directory, name = serving(context), name_of(request)
     if not NAME.fullmatch(name):
         raise Refused(412, f"cluster name {name!r}: expected letters, digits and -=:._")
-    await directory.clusters.create(name, _data_in(request))
+    await directory.clusters.create(name, {parts.DATA: _data_in(request)})
     return _stored(request)
 
 
@@ -86,7 +86,7 @@ async def change(context: AdminContext, request: Request) -> Response:
     await required(directory, name)
     if "peerClusterNames" in data:
         await _check_peers(directory, name, data["peerClusterNames"])
-    if not await directory.clusters.change(name, parts.DATA, lambda _: data):
+    if not await directory.clusters.change_part(name, parts.DATA, lambda _: data):
         raise _no_cluster(name)
     return _stored(request)
 
@@ -204,7 +204,7 @@ async def set_peers(context: AdminContext, request: Request) -> Response:
         others = {key: one for key, one in (data or {}).items() if key != "peerClusterNames"}
         return others | ({"peerClusterNames": new} if new else {})
 
-    await directory.clusters.change(name, parts.DATA, changed)
+    await directory.clusters.change_part(name, parts.DATA, changed)
     return Response(status=204)
 
 
@@ -229,5 +229,5 @@ async def set_migration(context: AdminContext, request: Request) -> Response:
     await required(directory, name)
     data = {key: one for key, one in _data_in(request).items() if key in SCHEMES}
     moved = {"migrated": flag_of(request, "migrated"), "migratedClusterUrl": data}
-    await directory.clusters.change(name, parts.MIGRATION, lambda _: moved)
+    await directory.clusters.change_part(name, parts.MIGRATION, lambda _: moved)
     return Response(headers={"Warning": '299 - "clients are not sent to the other cluster"'})

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from magnetar_broker.names import clusters as parts
+from magnetar_broker.names import stored_objects as parts
 from magnetar_broker.server.admin.brokers.active_brokers import processes_of
 from magnetar_broker.server.admin.brokers.clusters import checked_names, name_of, required
 from magnetar_broker.server.admin.context import AdminContext, json_of, parts_of, serving
@@ -45,7 +45,7 @@ class StoredByName:
         def changed(known: dict[str, Any] | None) -> dict[str, Any]:
             return {**(known or {}), name: self.checked(body, name, known or {})}
 
-        await directory.clusters.change(cluster, self.part, changed)
+        await directory.clusters.change_part(cluster, self.part, changed)
         return Response(status=204, headers={"Warning": self.warning} if self.warning else {})
 
     async def delete(self, context: AdminContext, request: Request) -> Response:
@@ -59,7 +59,7 @@ class StoredByName:
         def changed(known: dict[str, Any] | None) -> dict[str, Any]:
             return {key: one for key, one in (known or {}).items() if key != name}
 
-        await directory.clusters.change(cluster, self.part, changed)
+        await directory.clusters.change_part(cluster, self.part, changed)
         return Response(status=200 if self.must_exist else 204)
 
     def _one_of(self, stored: dict[str, Any], request: Request) -> Any:

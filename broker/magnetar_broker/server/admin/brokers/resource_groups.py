@@ -7,13 +7,13 @@ from magnetar_broker.names.directory import Directory
 from magnetar_broker.policies.without_effect import RESOURCE_GROUP
 from magnetar_broker.server.admin.context import (
     AdminContext,
-    existing_namespace,
     json_of,
+    namespace_in,
     parts_of,
     serving,
 )
 from magnetar_broker.server.admin.policies.policy_handlers import (
-    NamespacePolicyHandlers,
+    PolicyHandlers,
     without_effect,
 )
 from magnetar_broker.server.http.errors import Refused
@@ -44,7 +44,7 @@ async def set_group(context: AdminContext, request: Request) -> Response:
         raise Refused(
             412, f"resource group {name!r}: expected letters, digits and -=:._, up to 200"
         )
-    await directory.resource_groups.set(name, _limits_in(request))
+    await directory.resource_groups.merge(name, _limits_in(request))
     warning = without_effect("the resource group", RESOURCE_GROUP.declared.no_effect)
     return Response(status=204, headers={"Warning": warning})
 
@@ -82,24 +82,20 @@ async def delete_group(context: AdminContext, request: Request) -> Response:
 
 async def set_of_namespace(context: AdminContext, request: Request) -> Response:
     """Store the resource group of a namespace; 412 if there is no such group."""
-    directory = serving(context)
-    namespace = await existing_namespace(directory, request)
+    directory, namespace = await namespace_in(context, request)
     (name,) = parts_of(request, "group")
-    if not (NAME.fullmatch(name) and await directory.resource_groups.has(name)):
-        raise Refused(412, f"resource group {name} does not exist: create it first")
+    await _required(directory, name, 412)
     await directory.enforcement.set(namespace, {RESOURCE_GROUP: name})
     warning = without_effect("resourcegroup", RESOURCE_GROUP.declared.no_effect)
     return Response(status=204, headers={"Warning": warning})
 
 
-_HANDLERS: NamespacePolicyHandlers[str] = NamespacePolicyHandlers(
-    RESOURCE_GROUP, Level("resourcegroup", raw=True)
-)
+_HANDLERS: PolicyHandlers[str] = PolicyHandlers(RESOURCE_GROUP, Level("resourcegroup", raw=True))
 of_namespace, delete_of_namespace = _HANDLERS.on_get, _HANDLERS.on_delete
 
 
-async def _required(directory: Directory, name: str) -> dict[str, Any]:
+async def _required(directory: Directory, name: str, status: int = 404) -> dict[str, Any]:
     stored = await directory.resource_groups.get(name) if NAME.fullmatch(name) else None
     if stored is None:
-        raise Refused(404, f"resource group {name} does not exist: check the name, or create it")
+        raise Refused(status, f"resource group {name} does not exist: check the name, or create it")
     return stored

@@ -1,11 +1,7 @@
 """Effective policies with their sources over HTTP, which Pulsar does not have."""
 
 from magnetar_broker.policies.explain import explained
-from magnetar_broker.server.admin.context import (
-    AdminContext,
-    existing_namespace,
-    serving,
-)
+from magnetar_broker.server.admin.context import AdminContext, namespace_in, serving
 from magnetar_broker.server.admin.policies.policy_handlers import topic_with_policies
 from magnetar_broker.server.http.messages import Request, Response, json_response
 
@@ -20,6 +16,5 @@ async def of_topic(context: AdminContext, request: Request) -> Response:
 
 async def of_namespace(context: AdminContext, request: Request) -> Response:
     """Answer all effective policies of a namespace, each with its source."""
-    directory = serving(context)
-    namespace = await existing_namespace(directory, request)
+    directory, namespace = await namespace_in(context, request)
     return json_response(await explained(directory.policies, namespace))

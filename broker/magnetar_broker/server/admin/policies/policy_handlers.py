@@ -46,15 +46,28 @@ class PolicyHandlers(Generic[T]):
     path: Level
     check: Check[T] | None = None
 
-    def answer(self, value: T | None) -> Response:
-        """Return the answer to a GET of this value."""
+    async def on_get(self, context: AdminContext, request: Request) -> Response:
+        """Answer the explicit value, or for a topic with `?applied=true` the effective one."""
+        directory = serving(context)
+        subject = await subject_of(directory, request)
+        value: T | None
+        if isinstance(subject, TopicName) and flag_of(request, "applied"):
+            return self._answer((await directory.policies.effective(self.policy, subject)).value)
+        value = await directory.policies.explicit(self.policy, subject)
+        if value is None and self.path.shows_default:
+            value = self.policy.default(directory.settings)
+        return self._answer(value)
+
+    def _answer(self, value: T | None) -> Response:
         encoded = self.path.when_unset if value is None else self.policy.codec.encode(value)
         if encoded is None:
             return Response(status=204) if self.path.unset_status == 204 else text_response("")
         return text_response(encoded) if self.path.raw else json_response(encoded)
 
-    async def set(self, directory: Directory, subject: Subject, request: Request) -> Response:
-        """Set the policy of a subject to the value in the request."""
+    async def on_set(self, context: AdminContext, request: Request) -> Response:
+        """Set the policy to the value in the request."""
+        directory = serving(context)
+        subject = await subject_of(directory, request)
         value = self._value(request)
         if value is not None and self.policy.check is not None:
             with refusing():
@@ -69,9 +82,10 @@ class PolicyHandlers(Generic[T]):
         logger.info("%s of %s is stored without effect: %s", self.path.segment, subject, why)
         return Response(status=status, headers={"Warning": without_effect(self.path.segment, why)})
 
-    async def delete(self, directory: Directory, subject: Subject) -> Response:
-        """Delete the policy of a subject."""
-        await directory.enforcement.set(subject, {self.policy: None})
+    async def on_delete(self, context: AdminContext, request: Request) -> Response:
+        """Delete the policy."""
+        directory = serving(context)
+        await directory.enforcement.set(await subject_of(directory, request), {self.policy: None})
         return Response(status=204)
 
     def _value(self, request: Request) -> T | None:
@@ -95,73 +109,27 @@ class PolicyHandlers(Generic[T]):
                 raise
             return request.body.decode(errors="replace").strip()
 
-    def _routes(self, level: str, *handlers: Handler) -> Iterator[Route[Handler]]:
+    def routes(self, level: str) -> Iterator[Route[Handler]]:
         """Yield the routes that get, set and delete the policy; some cannot be deleted."""
         required = not self.path.empty_deletes and self.path.implied is None
         body = None if self.path.in_query else Body(schema_of(self.policy.codec), "", required)
         endpoints = list(self.policy.declared.endpoints(level))
         endpoints[1] = endpoints[1]._replace(body=body)
+        handlers: tuple[Handler, ...] = (self.on_get, self.on_set, self.on_delete)
         for endpoint, handler in zip(endpoints, handlers, strict=False):
             yield Route(endpoint, handler)
-
-
-class NamespacePolicyHandlers(PolicyHandlers[T]):
-    """The handlers of one policy of namespaces."""
-
-    async def on_get(self, context: AdminContext, request: Request) -> Response:
-        """Answer the explicit value."""
-        directory = serving(context)
-        namespace = await existing_namespace(directory, request)
-        value: T | None = await directory.policies.explicit(self.policy, namespace)
-        if value is None and self.path.shows_default:
-            value = self.policy.default(directory.settings)
-        return self.answer(value)
-
-    async def on_set(self, context: AdminContext, request: Request) -> Response:
-        """Set the policy of a namespace."""
-        directory = serving(context)
-        return await self.set(directory, await existing_namespace(directory, request), request)
-
-    async def on_delete(self, context: AdminContext, request: Request) -> Response:
-        """Delete the policy of a namespace."""
-        directory = serving(context)
-        return await self.delete(directory, await existing_namespace(directory, request))
-
-    def routes(self) -> Iterator[Route[Handler]]:
-        """Yield the routes of the path."""
-        return self._routes("namespace", self.on_get, self.on_set, self.on_delete)
-
-
-class TopicPolicyHandlers(PolicyHandlers[T]):
-    """The handlers of one policy of topics."""
-
-    async def on_get(self, context: AdminContext, request: Request) -> Response:
-        """Answer the explicit value, or with `?applied=true` the effective one."""
-        directory = serving(context)
-        topic = await topic_with_policies(directory, request)
-        if flag_of(request, "applied"):
-            return self.answer((await directory.policies.effective(self.policy, topic)).value)
-        value: T | None = await directory.policies.explicit(self.policy, topic)
-        return self.answer(value)
-
-    async def on_set(self, context: AdminContext, request: Request) -> Response:
-        """Set the policy of a topic."""
-        directory = serving(context)
-        return await self.set(directory, await topic_with_policies(directory, request), request)
-
-    async def on_delete(self, context: AdminContext, request: Request) -> Response:
-        """Delete the policy of a topic."""
-        directory = serving(context)
-        return await self.delete(directory, await topic_with_policies(directory, request))
-
-    def routes(self) -> Iterator[Route[Handler]]:
-        """Yield the routes of the path."""
-        return self._routes("topic", self.on_get, self.on_set, self.on_delete)
 
 
 def without_effect(what: str, why: str) -> str:
     """Return the header `Warning` of an answer to a setter that has no effect."""
     return f'299 - "{what} is stored without effect: {why}"'
+
+
+async def subject_of(directory: Directory, request: Request) -> Subject:
+    """Return the namespace or the topic that the path names, which exists and has policies."""
+    if "topic" in request.parameters:
+        return await topic_with_policies(directory, request)
+    return await existing_namespace(directory, request)
 
 
 async def topic_with_policies(directory: Directory, request: Request) -> TopicName:

@@ -15,15 +15,11 @@ from magnetar_broker.policies.table import BACKLOG_QUOTA_SIZE, RETENTION
 from magnetar_broker.policies.values import BacklogQuota
 from magnetar_broker.server.admin.context import (
     AdminContext,
-    existing_namespace,
     flag_of,
     json_of,
     serving,
 )
-from magnetar_broker.server.admin.policies.policy_handlers import (
-    decoded,
-    topic_with_policies,
-)
+from magnetar_broker.server.admin.policies.policy_handlers import decoded, subject_of
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
 
@@ -88,12 +84,6 @@ def _check(policy: Policy[BacklogQuota], quota: BacklogQuota, retention: Retenti
 # Paths --------------------------------------------------------------------------------------------
 
 
-async def _subject(directory: Directory, request: Request) -> Subject:
-    if "topic" in request.parameters:
-        return await topic_with_policies(directory, request)
-    return await existing_namespace(directory, request)
-
-
 def _policy(request: Request) -> Policy[BacklogQuota]:
     kind = request.query.get("backlogQuotaType", "destination_storage")
     if kind not in TYPES:
@@ -104,7 +94,7 @@ def _policy(request: Request) -> Policy[BacklogQuota]:
 async def on_get(context: AdminContext, request: Request) -> Response:
     """Answer the explicit quotas, or with `?applied=true` the effective ones of a topic."""
     directory = serving(context)
-    subject = await _subject(directory, request)
+    subject = await subject_of(directory, request)
     policies = directory.policies
     if not flag_of(request, "applied"):
         explicit: dict[Policy[BacklogQuota], BacklogQuota | None] = {}
@@ -121,7 +111,7 @@ async def on_set(context: AdminContext, request: Request) -> Response:
     """Set one of the backlog quotas; an empty body deletes that of a topic."""
     directory = serving(context)
     policy = _policy(request)
-    subject = await _subject(directory, request)
+    subject = await subject_of(directory, request)
     value = json_of(request) if request.body.strip() else None
     if value is None and isinstance(subject, str):
         raise Refused(400, "the body is empty: expected limitSize or limitTime, and policy")
@@ -136,5 +126,5 @@ async def on_remove(context: AdminContext, request: Request) -> Response:
     """Delete one of the backlog quotas."""
     directory = serving(context)
     policy = _policy(request)
-    await directory.enforcement.set(await _subject(directory, request), {policy: None})
+    await directory.enforcement.set(await subject_of(directory, request), {policy: None})
     return Response(status=204)

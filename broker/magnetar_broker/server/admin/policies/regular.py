@@ -14,8 +14,7 @@ from magnetar_broker.server.admin.policies.cluster_lists import (
 )
 from magnetar_broker.server.admin.policies.policy_handlers import (
     Check,
-    NamespacePolicyHandlers,
-    TopicPolicyHandlers,
+    PolicyHandlers,
     topic_with_policies,
 )
 from magnetar_broker.server.admin.policies.quotas import (
@@ -26,25 +25,26 @@ from magnetar_broker.server.http.messages import Request, Response
 from magnetar_broker.server.http.table import Route
 from magnetar_proto.admin.policy import Level
 
-NAMESPACE_CHECKS: dict[Policy[Any], Check[Any]] = {
-    RETENTION: check_namespace_retention,
-    REPLICATION_CLUSTERS: check_replication,
-    ALLOWED_CLUSTERS: check_allowed,
+CHECKS: dict[str, dict[Policy[Any], Check[Any]]] = {
+    "namespace": {
+        RETENTION: check_namespace_retention,
+        REPLICATION_CLUSTERS: check_replication,
+        ALLOWED_CLUSTERS: check_allowed,
+    },
+    "topic": {
+        RETENTION: check_topic_retention,
+        REPLICATION_CLUSTERS: check_replication_of_topic,
+    },
 }
-TOPIC_CHECKS: dict[Policy[Any], Check[Any]] = {
-    RETENTION: check_topic_retention,
-    REPLICATION_CLUSTERS: check_replication_of_topic,
+"""The functions that compare values with other policies, by level."""
+HANDLERS: dict[str, list[PolicyHandlers[Any]]] = {
+    level: [
+        PolicyHandlers(policy, path, checks.get(policy))
+        for policy in TABLE.values()
+        if isinstance(path := getattr(policy.declared, level), Level)
+    ]
+    for level, checks in CHECKS.items()
 }
-OF_NAMESPACES: tuple[NamespacePolicyHandlers[Any], ...] = tuple(
-    NamespacePolicyHandlers(policy, path, NAMESPACE_CHECKS.get(policy))
-    for policy in TABLE.values()
-    if isinstance(path := policy.declared.namespace, Level)
-)
-OF_TOPICS: tuple[TopicPolicyHandlers[Any], ...] = tuple(
-    TopicPolicyHandlers(policy, path, TOPIC_CHECKS.get(policy))
-    for policy in TABLE.values()
-    if isinstance(path := policy.declared.topic, Level)
-)
 
 
 async def delete_all(context: AdminContext, request: Request) -> Response:
@@ -57,7 +57,6 @@ async def delete_all(context: AdminContext, request: Request) -> Response:
 
 def routes() -> Iterator[Route[Handler]]:
     """Yield the routes of all these policies."""
-    for namespace_line in OF_NAMESPACES:
-        yield from namespace_line.routes()
-    for topic_line in OF_TOPICS:
-        yield from topic_line.routes()
+    for level, found in HANDLERS.items():
+        for handlers in found:
+            yield from handlers.routes(level)
