@@ -54,7 +54,8 @@ def test_a_route_says_what_it_reads_from_the_query(route: Route[Handler]) -> Non
     declared = {parameter.name for parameter in route.endpoint.query}
     read = query_of(route.handler)
     if "{topic}" not in route.endpoint.pattern:
-        read -= {APPLIED.name, GLOBAL.name} - declared  # by handlers that namespaces and topics have in common
+        # By handlers that namespaces and topics have in common.
+        read -= {APPLIED.name, GLOBAL.name} - declared
     assert declared - {_parameter_of_policy(route)} == read
 
 
