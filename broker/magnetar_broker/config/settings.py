@@ -5,9 +5,8 @@ environment and the command line; `docs/configuration.md` is generated from the 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from ipaddress import ip_address
-from typing import get_type_hints
 
 from magnetar_broker.config.sections.authentication import (
     Authentication,
@@ -84,8 +83,13 @@ class Settings(
 
 
 def _keys(section: type) -> dict[str, Key]:
-    hints = get_type_hints(section, include_extras=True)
-    return {field.name: hints[field.name].__metadata__[0] for field in fields(section)}
+    return {field.name: _named(field.name, field.metadata["key"]) for field in fields(section)}
+
+
+def _named(field: str, key: Key) -> Key:
+    """Return the key with its name, which is by default that of the field in camel case."""
+    first, *others = field.split("_")
+    return key if key.name else replace(key, name=first + "".join(map(str.capitalize, others)))
 
 
 SECTIONS: dict[str, dict[str, Key]] = {

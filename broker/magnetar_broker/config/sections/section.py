@@ -1,12 +1,23 @@
-"""The decorator of classes that declare a section of the settings."""
+"""The decorator of classes that declare a section of the settings, and their fields."""
 
-from dataclasses import dataclass
-from typing import TypeVar, dataclass_transform
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, dataclass_transform
+
+from magnetar_broker.config.values import Key, ValueKind
 
 T = TypeVar("T")
 
 
-@dataclass_transform(frozen_default=True, kw_only_default=True)
+def setting(kind: ValueKind, meaning: str, *, default: T, name: str = "", **more: Any) -> T:
+    """Declare a setting; the other arguments are those of `Key`.
+
+    Its name in a file is `name`, or that of the field in camel case.
+    """
+    declared: T = field(default=default, metadata={"key": Key(name, kind, meaning, **more)})
+    return declared
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(setting,))
 def section(declarations: type[T]) -> type[T]:
     """Make fields for `Settings` to inherit; without methods, whose creation slows every start."""
     make = dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False, match_args=False)
