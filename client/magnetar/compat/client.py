@@ -5,13 +5,14 @@ import re
 import sys
 import uuid
 from collections.abc import Callable, Coroutine
+from enum import IntEnum
 from typing import Any, Final, TypeVar
 
 import magnetar
 from magnetar.base.background import Facade, background
 from magnetar.base.closing import Closing
 from magnetar.base.unreadable import SKIP
-from magnetar.compat.arguments import CLIENT, CONSUMER, PRODUCER, READER, check_arguments
+from magnetar.compat.arguments import check_arguments
 from magnetar.compat.authentication import Authentication
 from magnetar.compat.checks import check, check_or_none
 from magnetar.compat.consumer import Consumer, Positions
@@ -55,25 +56,6 @@ R = TypeVar("R", bound=Receiving)
 W = TypeVar("W", bound=Closing)
 
 _BYTES: Final = BytesSchema()
-_COMPRESSIONS: Final = {
-    CompressionType.NONE: "none",
-    CompressionType.LZ4: "lz4",
-    CompressionType.ZLib: "zlib",
-    CompressionType.ZSTD: "zstd",
-    CompressionType.SNAPPY: "snappy",
-}
-_ACCESS_MODES: Final = {
-    ProducerAccessMode.Shared: "shared",
-    ProducerAccessMode.Exclusive: "exclusive",
-    ProducerAccessMode.WaitForExclusive: "wait_for_exclusive",
-    ProducerAccessMode.ExclusiveWithFencing: "exclusive_with_fencing",
-}
-_TYPES: Final = {
-    ConsumerType.Exclusive: "exclusive",
-    ConsumerType.Shared: "shared",
-    ConsumerType.Failover: "failover",
-    ConsumerType.KeyShared: "key_shared",
-}
 _NO_LIMIT: Final = sys.maxsize
 _LEAST_ACK_TIMEOUT_MS: Final = 10_000
 
@@ -102,7 +84,7 @@ class Client:
         tls_private_key_file_path: str | None = None,
         tls_certificate_file_path: str | None = None,
     ) -> None:
-        check_arguments(CLIENT, locals())
+        check_arguments(Client.__init__, locals())
         assert isinstance(service_url, str)
         if message_listener_threads < 1:
             raise ValueError("message_listener_threads must be above 0")
@@ -167,7 +149,7 @@ class Client:
         message_router: Callable[[Message, int], int] | None = None,
     ) -> Producer:
         """Create a producer; send_timeout_millis=0 waits for receipts without limit."""
-        check_arguments(PRODUCER, locals())
+        check_arguments(Client.create_producer, locals())
         if batching_enabled and chunking_enabled:
             raise ValueError("batching_enabled and chunking_enabled cannot both be set")
         if encryption_key and crypto_key_reader is None:
@@ -192,7 +174,7 @@ class Client:
             "schema": sending(schema),
             "initial_sequence_id": initial_sequence_id,
             "send_timeout_s": send_timeout_millis / 1000 or float("inf"),
-            "compression": _COMPRESSIONS[compression_type],
+            "compression": _word(compression_type),
             "max_pending_messages": limit,
             "max_pending_bytes": _NO_LIMIT,
             "batching": batching,
@@ -202,7 +184,7 @@ class Client:
             "hashing": "cpp",
             "lazy": lazy_start_partitioned_producers,
             "properties": properties or {},
-            "access_mode": _ACCESS_MODES[access_mode],
+            "access_mode": _word(access_mode),
         }
         if encryption_key and crypto_key_reader is not None:
             options["encryption_keys"] = [encryption_key]
@@ -248,7 +230,7 @@ class Client:
         crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL,
     ) -> Consumer:
         """Create a consumer of a topic, a list of topics, or all topics that match a pattern."""
-        check_arguments(CONSUMER, locals())
+        check_arguments(Client.subscribe, locals())
         if not subscription_name:
             raise InvalidConfiguration("subscription_name must not be empty")
         if unacked_messages_timeout_ms and unacked_messages_timeout_ms < _LEAST_ACK_TIMEOUT_MS:
@@ -263,8 +245,8 @@ class Client:
         )
         name = consumer_name or uuid.uuid4().hex[:10]
         options: dict[str, Any] = {
-            "type": _TYPES[consumer_type],
-            "initial_position": initial_position.name.lower(),
+            "type": _word(consumer_type),
+            "initial_position": _word(initial_position),
             "consumer_name": name,
             "ack_timeout_s": (unacked_messages_timeout_ms or 0) / 1000 or None,
             "nack_delay_s": negative_ack_redelivery_delay_ms / 1000,
@@ -278,7 +260,7 @@ class Client:
             "dead_letter": dead_letter_policy and dead_letter_policy.policy(),
             "on_unreadable": SKIP,
             "key_reader": crypto_key_reader and crypto_key_reader._keys,
-            "on_undecryptable": crypto_failure_action.name.lower(),
+            "on_undecryptable": _word(crypto_failure_action),
             "schema": schema._receiving(),
         }
         limits = receiver_queue_size, max_total_receiver_queue_size_across_partitions
@@ -307,8 +289,6 @@ class Client:
             found = run(client.topics_matching, pattern)
             options["queue_size"] = self._queue_size(found, *queue_limits)
             return run(client.subscribe_matching, pattern, name, **options)
-        if not isinstance(topic, (str, list)):
-            raise ValueError(f"topic must be text, a list or a compiled pattern, but is {topic!r}")
         topics = [_full(one) for one in ([topic] if isinstance(topic, str) else topic)]
         options["queue_size"] = self._queue_size(topics, *queue_limits)
         return run(client.subscribe_all, topics, name, **options)
@@ -337,7 +317,7 @@ class Client:
         crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL,
     ) -> Reader:
         """Create a reader from behind a message, or from it if start_message_id_inclusive."""
-        check_arguments(READER, locals())
+        check_arguments(Client.create_reader, locals())
         name = f"reader-{uuid.uuid4().hex[:10]}"
         opened = self._facade.run(
             self._facade.wrapped.reader,
@@ -351,7 +331,7 @@ class Client:
             consumer_name=reader_name or None,
             schema=schema._receiving(),
             key_reader=crypto_key_reader and crypto_key_reader._keys,
-            on_undecryptable=crypto_failure_action.name.lower(),
+            on_undecryptable=_word(crypto_failure_action),
         )
         reader = Reader()
         reader._facade = Facade(opened)
@@ -440,6 +420,11 @@ class Client:
     def _forget(self, receiver: Receiving) -> None:
         if receiver in self._consumers:
             self._consumers.remove(receiver)
+
+
+def _word(option: IntEnum) -> str:
+    """Return the name of this client for a member of an enumeration: `key_shared`."""
+    return re.sub("(?<=[a-z])(?=[A-Z])", "_", option.name).lower()
 
 
 def _full(topic: str) -> str:

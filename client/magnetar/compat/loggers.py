@@ -57,13 +57,8 @@ def handler_of(chosen: Chosen | None) -> logging.Handler | None:
         return _Forwarding(chosen)
     if isinstance(chosen, ConsoleLogger):
         handler: logging.Handler = logging.StreamHandler(sys.stdout)
-    elif isinstance(chosen, FileLogger):
-        handler = logging.FileHandler(chosen.log_file, delay=True)
     else:
-        raise ValueError(
-            "logger must be None, a logging.Logger, a ConsoleLogger or a FileLogger, but is "
-            f"{chosen!r}"
-        )
+        handler = logging.FileHandler(chosen.log_file, delay=True)
     handler.setLevel(LEVELS[chosen.log_level])
     handler.setFormatter(logging.Formatter(FORMAT))
     return handler

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from functools import total_ordering
 from typing import Any, ClassVar
 
 from google.protobuf.message import DecodeError
@@ -14,6 +15,7 @@ from magnetar.compat.schema import BytesSchema, Schema
 from magnetar_proto import PulsarApi_pb2 as pb
 
 
+@total_ordering
 class MessageId:
     """The position of a message; ids of one partition are ordered as its messages."""
 
@@ -81,20 +83,8 @@ class MessageId:
     def __eq__(self, other: object) -> bool:
         return self._id == other._id if isinstance(other, MessageId) else NotImplemented
 
-    def __ne__(self, other: object) -> bool:
-        return self._id != other._id if isinstance(other, MessageId) else NotImplemented
-
     def __lt__(self, other: MessageId) -> bool:
         return self._id < other._id
-
-    def __le__(self, other: MessageId) -> bool:
-        return self._id <= other._id
-
-    def __gt__(self, other: MessageId) -> bool:
-        return self._id > other._id
-
-    def __ge__(self, other: MessageId) -> bool:
-        return self._id >= other._id
 
 
 MessageId.earliest = MessageId.wrap(magnetar.EARLIEST)

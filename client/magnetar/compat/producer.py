@@ -11,7 +11,8 @@ from typing import Any
 
 import magnetar
 from magnetar.base.background import Facade, background
-from magnetar.compat.checks import check, check_or_none
+from magnetar.compat.arguments import check_arguments
+from magnetar.compat.checks import check
 from magnetar.compat.enums import Result
 from magnetar.compat.exceptions import (
     AlreadyClosed,
@@ -265,15 +266,7 @@ class Producer:
         if content is not None:
             data = self._schema.encode(content)
             check(bytes, data, "data")
-        check_or_none(dict, properties, "properties")
-        check_or_none(str, partition_key, "partition_key")
-        check_or_none(str, ordering_key, "ordering_key")
-        check_or_none(int, sequence_id, "sequence_id")
-        check_or_none(list, replication_clusters, "replication_clusters")
-        check(bool, disable_replication, "disable_replication")
-        check_or_none(int, event_timestamp, "event_timestamp")
-        check_or_none(int, deliver_at, "deliver_at")
-        check_or_none(timedelta, deliver_after, "deliver_after")
+        check_arguments(Producer._build_msg, locals())
         if replication_clusters:
             raise unsupported("replication_clusters", "leave it out: nothing is replicated")
         if disable_replication:

@@ -297,9 +297,6 @@ class Record:
             return NotImplemented
         return values_of(self) == values_of(other)
 
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
     __hash__ = None  # type: ignore[assignment]
 
     def __str__(self) -> str:
