@@ -3,16 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from pyspark.sql.types import (
-    BinaryType,
-    IntegerType,
-    LongType,
-    MapType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
+from pyspark.sql import types as T
 
 VALUE: Final = "value"
 SCHEMA_VERSION: Final = "__schemaVersion"
@@ -20,22 +11,22 @@ SCHEMA_VERSION: Final = "__schemaVersion"
 FIELDS: Final = {
     field.name: field
     for field in (
-        StructField(VALUE, BinaryType()),
-        StructField("__key", BinaryType()),
-        StructField("__topic", StringType()),
-        StructField("__messageId", BinaryType()),
-        StructField("__publishTime", TimestampType()),
-        StructField("__eventTime", TimestampType()),
-        StructField("__messageProperties", MapType(StringType(), StringType())),
-        StructField("__partition", IntegerType()),
-        StructField("__ledger", LongType()),
-        StructField("__entry", LongType()),
-        StructField("__batchIndex", IntegerType()),
-        StructField("__producer", StringType()),
-        StructField("__sequenceId", LongType()),
-        StructField("__orderingKey", BinaryType()),
-        StructField("__redeliveryCount", IntegerType()),
-        StructField(SCHEMA_VERSION, BinaryType()),
+        T.StructField(VALUE, T.BinaryType()),
+        T.StructField("__key", T.BinaryType()),
+        T.StructField("__topic", T.StringType()),
+        T.StructField("__messageId", T.BinaryType()),
+        T.StructField("__publishTime", T.TimestampType()),
+        T.StructField("__eventTime", T.TimestampType()),
+        T.StructField("__messageProperties", T.MapType(T.StringType(), T.StringType())),
+        T.StructField("__partition", T.IntegerType()),
+        T.StructField("__ledger", T.LongType()),
+        T.StructField("__entry", T.LongType()),
+        T.StructField("__batchIndex", T.IntegerType()),
+        T.StructField("__producer", T.StringType()),
+        T.StructField("__sequenceId", T.LongType()),
+        T.StructField("__orderingKey", T.BinaryType()),
+        T.StructField("__redeliveryCount", T.IntegerType()),
+        T.StructField(SCHEMA_VERSION, T.BinaryType()),
     )
 }
 """All columns, in order; `__messageId` is a serialized MessageIdData, and `__partition` and
@@ -64,14 +55,14 @@ def metadata_columns(chosen: tuple[str, ...] | None) -> tuple[str, ...]:
 
 
 def source_schema(
-    columns: tuple[str, ...], values: Sequence[StructField] = (FIELDS[VALUE],)
-) -> StructType:
+    columns: tuple[str, ...], values: Sequence[T.StructField] = (FIELDS[VALUE],)
+) -> T.StructType:
     """Return the columns of values and of metadata; a key in the values replaces `__key`."""
     names = {field.name for field in values}
-    return StructType([*values, *(FIELDS[name] for name in columns if name not in names)])
+    return T.StructType([*values, *(FIELDS[name] for name in columns if name not in names)])
 
 
-def require_source_schema(schema: StructType, own: StructType) -> None:
+def require_source_schema(schema: T.StructType, own: T.StructType) -> None:
     """Raise ValueError unless the schema is the source's own: there are no other columns."""
     if schema.fieldNames() != own.fieldNames():
         raise ValueError(

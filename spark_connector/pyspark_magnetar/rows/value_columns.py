@@ -8,19 +8,8 @@ from typing import Any, Final, cast
 
 import pyarrow as pa
 import pyarrow.json as pj
+from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import (
-    ArrayType,
-    BooleanType,
-    DataType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-)
 
 import magnetar
 from magnetar.base.errors import Undecodable
@@ -40,7 +29,7 @@ from pyspark_magnetar.rows.value_schema import (
 )
 
 IN_BLOCKS: Final = (
-    BooleanType, DoubleType, FloatType, IntegerType, LongType, StringType,
+    T.BooleanType, T.DoubleType, T.FloatType, T.IntegerType, T.LongType, T.StringType,
 )  # fmt: skip
 """Types that Arrow itself parses from JSON."""
 
@@ -69,7 +58,7 @@ class ValueColumns:
         """The row at which each entry begins."""
 
     @property
-    def fields(self) -> list[StructField]:
+    def fields(self) -> list[T.StructField]:
         return value_fields(self._schema, self._mode)
 
     def add(self, decoded: Decoded) -> None:
@@ -206,17 +195,17 @@ def _converted(typed: Typed, value: Any) -> Any:
     return value if value is None or typed.convert is None else typed.convert(value)
 
 
-def _is_parsed_in_blocks(kind: DataType) -> bool:
-    if isinstance(kind, StructType):
+def _is_parsed_in_blocks(kind: T.DataType) -> bool:
+    if isinstance(kind, T.StructType):
         return bool(kind.fields) and all(_is_parsed_in_blocks(one.dataType) for one in kind.fields)
-    if isinstance(kind, ArrayType):
+    if isinstance(kind, T.ArrayType):
         return _is_parsed_in_blocks(kind.elementType)
     return isinstance(kind, IN_BLOCKS)
 
 
 @lru_cache(maxsize=16)
-def _arrow_schema(fields: tuple[StructField, ...]) -> pa.Schema:
-    return to_arrow_schema(StructType(list(fields)), timezone="UTC")
+def _arrow_schema(fields: tuple[T.StructField, ...]) -> pa.Schema:
+    return to_arrow_schema(T.StructType(list(fields)), timezone="UTC")
 
 
 @lru_cache(maxsize=64)

@@ -10,26 +10,7 @@ from dataclasses import dataclass
 from datetime import time
 from typing import Any, Final
 
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    ByteType,
-    DataType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    MapType,
-    ShortType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
-)
+from pyspark.sql import types as T
 
 from magnetar.base.schema_info import SchemaInfo
 from magnetar.schema.key_value import parts
@@ -46,37 +27,37 @@ FAILFAST, PERMISSIVE, DROP = "FAILFAST", "PERMISSIVE", "DROP"
 
 Convert = Callable[[Any], Any]
 
-PLAIN: Final[dict[str, DataType]] = {
-    "boolean": BooleanType(),
-    "int": IntegerType(),
-    "long": LongType(),
-    "float": FloatType(),
-    "double": DoubleType(),
-    "string": StringType(),
-    "bytes": BinaryType(),
+PLAIN: Final[dict[str, T.DataType]] = {
+    "boolean": T.BooleanType(),
+    "int": T.IntegerType(),
+    "long": T.LongType(),
+    "float": T.FloatType(),
+    "double": T.DoubleType(),
+    "string": T.StringType(),
+    "bytes": T.BinaryType(),
 }
-LOGICAL: Final[dict[str, DataType]] = {
-    "date": DateType(),
-    "timestamp-millis": TimestampType(),
-    "timestamp-micros": TimestampType(),
-    "local-timestamp-millis": TimestampNTZType(),
-    "local-timestamp-micros": TimestampNTZType(),
+LOGICAL: Final[dict[str, T.DataType]] = {
+    "date": T.DateType(),
+    "timestamp-millis": T.TimestampType(),
+    "timestamp-micros": T.TimestampType(),
+    "local-timestamp-millis": T.TimestampNTZType(),
+    "local-timestamp-micros": T.TimestampNTZType(),
 }
-PRIMITIVES: Final[dict[int, DataType]] = {
-    pb.Schema.NoSchema: BinaryType(),
-    pb.Schema.String: StringType(),
-    pb.Schema.Bool: BooleanType(),
-    pb.Schema.Int8: ByteType(),
-    pb.Schema.Int16: ShortType(),
-    pb.Schema.Int32: IntegerType(),
-    pb.Schema.Int64: LongType(),
-    pb.Schema.Float: FloatType(),
-    pb.Schema.Double: DoubleType(),
-    pb.Schema.Timestamp: TimestampType(),
-    pb.Schema.Date: TimestampType(),
-    pb.Schema.Instant: TimestampType(),
-    pb.Schema.LocalDate: DateType(),
-    pb.Schema.LocalDateTime: TimestampNTZType(),
+PRIMITIVES: Final[dict[int, T.DataType]] = {
+    pb.Schema.NoSchema: T.BinaryType(),
+    pb.Schema.String: T.StringType(),
+    pb.Schema.Bool: T.BooleanType(),
+    pb.Schema.Int8: T.ByteType(),
+    pb.Schema.Int16: T.ShortType(),
+    pb.Schema.Int32: T.IntegerType(),
+    pb.Schema.Int64: T.LongType(),
+    pb.Schema.Float: T.FloatType(),
+    pb.Schema.Double: T.DoubleType(),
+    pb.Schema.Timestamp: T.TimestampType(),
+    pb.Schema.Date: T.TimestampType(),
+    pb.Schema.Instant: T.TimestampType(),
+    pb.Schema.LocalDate: T.DateType(),
+    pb.Schema.LocalDateTime: T.TimestampNTZType(),
 }
 """The types of the schemas of single values."""
 
@@ -85,7 +66,7 @@ PRIMITIVES: Final[dict[int, DataType]] = {
 class Typed:
     """A column type, and the conversion of decoded values to it; None: no conversion."""
 
-    kind: DataType
+    kind: T.DataType
     convert: Convert | None = None
 
 
@@ -102,17 +83,17 @@ class ValueSchema:
     """The type of the key, if the values are pairs."""
 
     @property
-    def fields(self) -> list[StructField]:
+    def fields(self) -> list[T.StructField]:
         """The columns."""
-        if self.is_record and isinstance(self.typed.kind, StructType):
+        if self.is_record and isinstance(self.typed.kind, T.StructType):
             return list(self.typed.kind.fields)
-        value = StructField(VALUE, self.typed.kind)
-        return [value] if self.key is None else [StructField(KEY, self.key.kind), value]
+        value = T.StructField(VALUE, self.typed.kind)
+        return [value] if self.key is None else [T.StructField(KEY, self.key.kind), value]
 
 
-def value_fields(schema: ValueSchema, mode: str) -> list[StructField]:
+def value_fields(schema: ValueSchema, mode: str) -> list[T.StructField]:
     """Return the columns of values, with that of corrupt values if the mode has one."""
-    return schema.fields + ([StructField(CORRUPT, BinaryType())] if mode == PERMISSIVE else [])
+    return schema.fields + ([T.StructField(CORRUPT, T.BinaryType())] if mode == PERMISSIVE else [])
 
 
 def value_schema(info: SchemaInfo) -> ValueSchema:
@@ -124,7 +105,7 @@ def value_schema(info: SchemaInfo) -> ValueSchema:
         typed = _of(info)
     except (TypeError, KeyError, AttributeError) as error:
         raise ValueError(f"the schema {info.type_name} of the topic is damaged: {error}") from error
-    return ValueSchema(info, isinstance(typed.kind, StructType), typed)
+    return ValueSchema(info, isinstance(typed.kind, T.StructType), typed)
 
 
 def _of(info: SchemaInfo) -> Typed:
@@ -163,7 +144,7 @@ def _typed(definition: Any, named: dict[str, Any], inside: tuple[str, ...]) -> T
 def _logical(definition: Mapping[str, Any]) -> Typed | None:
     name = definition.get("logicalType", "")
     if name == "decimal":
-        return Typed(DecimalType(definition["precision"], definition.get("scale", 0)))
+        return Typed(T.DecimalType(definition["precision"], definition.get("scale", 0)))
     if name in TIMES_OF_DAY:
         return Typed(PLAIN[definition["type"]], TIMES_OF_DAY[name])
     return Typed(LOGICAL[name]) if name in LOGICAL else None
@@ -171,12 +152,12 @@ def _logical(definition: Mapping[str, Any]) -> Typed | None:
 
 def _array(definition: Mapping[str, Any], named: dict[str, Any], inside: tuple[str, ...]) -> Typed:
     item = _typed(definition["items"], named, inside)
-    return Typed(ArrayType(item.kind), item.convert and _Each(item.convert))
+    return Typed(T.ArrayType(item.kind), item.convert and _Each(item.convert))
 
 
 def _map(definition: Mapping[str, Any], named: dict[str, Any], inside: tuple[str, ...]) -> Typed:
     item = _typed(definition["values"], named, inside)
-    return Typed(MapType(StringType(), item.kind), _Pairs(item.convert))
+    return Typed(T.MapType(T.StringType(), item.kind), _Pairs(item.convert))
 
 
 def _names(definition: Mapping[str, Any], named: Mapping[str, Any]) -> list[str]:
@@ -193,7 +174,7 @@ def _record(definition: Mapping[str, Any], named: dict[str, Any], inside: tuple[
     fields = [
         (field["name"], _typed(field["type"], named, inside)) for field in definition["fields"]
     ]
-    kind = StructType([StructField(name, typed.kind) for name, typed in fields])
+    kind = T.StructType([T.StructField(name, typed.kind) for name, typed in fields])
     converted = {name: typed.convert for name, typed in fields if typed.convert is not None}
     return Typed(kind, _Fields(converted) if converted else None)
 
@@ -261,8 +242,8 @@ COMPLEX: Final[dict[str, Make]] = {
     "record": _record,
     "array": _array,
     "map": _map,
-    "enum": lambda *_: Typed(StringType()),
-    "fixed": lambda *_: Typed(BinaryType()),
+    "enum": lambda *_: Typed(T.StringType()),
+    "fixed": lambda *_: Typed(T.BinaryType()),
 }
 TIMES_OF_DAY: Final[dict[str, Convert]] = {
     "time-millis": _millis_of_day,

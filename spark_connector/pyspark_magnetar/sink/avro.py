@@ -6,26 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    ByteType,
-    DataType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    MapType,
-    ShortType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
-)
+from pyspark.sql import types as T
 
 from magnetar_proto.wire import encode_varint
 from pyspark_magnetar.sink.arrow import (
@@ -45,30 +26,30 @@ NULL, PRESENT = b"\x00", b"\x02"
 DECIMAL_BYTES = 16
 """The width of Arrow's decimal numbers; leading bytes of the sign are allowed."""
 
-WHOLE: dict[type[DataType], Any] = {
-    ByteType: "int",
-    ShortType: "int",
-    IntegerType: "int",
-    LongType: "long",
-    DateType: {"type": "int", "logicalType": "date"},
-    TimestampType: {"type": "long", "logicalType": "timestamp-micros"},
-    TimestampNTZType: {"type": "long", "logicalType": "local-timestamp-micros"},
+WHOLE: dict[type[T.DataType], Any] = {
+    T.ByteType: "int",
+    T.ShortType: "int",
+    T.IntegerType: "int",
+    T.LongType: "long",
+    T.DateType: {"type": "int", "logicalType": "date"},
+    T.TimestampType: {"type": "long", "logicalType": "timestamp-micros"},
+    T.TimestampNTZType: {"type": "long", "logicalType": "local-timestamp-micros"},
 }
-PLAIN: dict[type[DataType], Any] = WHOLE | {
-    BooleanType: "boolean",
-    FloatType: "float",
-    DoubleType: "double",
-    StringType: "string",
-    BinaryType: "bytes",
+PLAIN: dict[type[T.DataType], Any] = WHOLE | {
+    T.BooleanType: "boolean",
+    T.FloatType: "float",
+    T.DoubleType: "double",
+    T.StringType: "string",
+    T.BinaryType: "bytes",
 }
 
 
-def definition_of(fields: list[StructField]) -> bytes:
+def definition_of(fields: list[T.StructField]) -> bytes:
     """Return the Avro schema of rows with these columns; ValueError names an unsupported type."""
     return json.dumps(_record(fields, ROOT)).encode()
 
 
-def _record(fields: list[StructField], name: str) -> dict[str, Any]:
+def _record(fields: list[T.StructField], name: str) -> dict[str, Any]:
     return {
         "type": "record",
         "name": name,
@@ -76,7 +57,7 @@ def _record(fields: list[StructField], name: str) -> dict[str, Any]:
     }
 
 
-def _field(field: StructField, name: str) -> dict[str, Any]:
+def _field(field: T.StructField, name: str) -> dict[str, Any]:
     if not (field.name.isidentifier() and field.name.isascii()):
         raise ValueError(
             f"column {field.name!r} is not a valid name in Avro: rename it, as with AS"
@@ -88,20 +69,20 @@ def _field(field: StructField, name: str) -> dict[str, Any]:
     return {"name": field.name, "type": ["null", found], "default": None}
 
 
-def _type(kind: DataType, name: str) -> Any:
+def _type(kind: T.DataType, name: str) -> Any:
     if type(kind) in PLAIN:
         return PLAIN[type(kind)]
     match kind:
-        case DecimalType():
+        case T.DecimalType():
             scale = {"precision": kind.precision, "scale": kind.scale}
             return {"type": "bytes", "logicalType": "decimal", **scale}
-        case ArrayType():
+        case T.ArrayType():
             items = _maybe(_type(kind.elementType, name), kind.containsNull)
             return {"type": "array", "items": items}
-        case MapType(keyType=StringType()):
+        case T.MapType(keyType=T.StringType()):
             values = _maybe(_type(kind.valueType, name), kind.valueContainsNull)
             return {"type": "map", "values": values}
-        case StructType():
+        case T.StructType():
             return _record(kind.fields, name)
     raise ValueError(f"{kind.simpleString()} has no form in Avro: cast it to another type")
 
@@ -110,7 +91,7 @@ def _maybe(found: Any, is_nullable: bool) -> Any:
     return ["null", found] if is_nullable else found
 
 
-def encode_records(columns: list[pa.Array], fields: list[StructField]) -> pa.Array:
+def encode_records(columns: list[pa.Array], fields: list[T.StructField]) -> pa.Array:
     """Encode each row as a record."""
     parts = [
         _encode_maybe(column, field.dataType, field.nullable)
@@ -119,27 +100,27 @@ def encode_records(columns: list[pa.Array], fields: list[StructField]) -> pa.Arr
     return joined(*parts)
 
 
-def _encode_maybe(column: pa.Array, kind: DataType, is_nullable: bool) -> pa.Array:
+def _encode_maybe(column: pa.Array, kind: T.DataType, is_nullable: bool) -> pa.Array:
     encoded = _encode(column, kind)
     if not is_nullable:
         return encoded
     return or_else(joined(PRESENT, encoded), NULL, column)
 
 
-def _encode(column: pa.Array, kind: DataType) -> pa.Array:
+def _encode(column: pa.Array, kind: T.DataType) -> pa.Array:
     if type(kind) in WHOLE:
         return varints(_zigzag(_integers(column)))
     encode = ENCODERS.get(type(kind))
     if encode is not None:
         return encode(column)
     match kind:
-        case ArrayType():
+        case T.ArrayType():
             items = _encode_maybe(column.values, kind.elementType, kind.containsNull)
             return _blocks(column, items)
-        case MapType():
+        case T.MapType():
             values = _encode_maybe(column.items, kind.valueType, kind.valueContainsNull)
             return _blocks(column, joined(_text(column.keys), values))
-        case StructType():
+        case T.StructType():
             parts = [pc.struct_field(column, [index]) for index in range(len(kind.fields))]
             return encode_records(parts, kind.fields)
     raise AssertionError(kind)  # `definition_of` has refused it
@@ -180,11 +161,11 @@ def _decimals(column: pa.Array) -> pa.Array:
     return joined(_size(DECIMAL_BYTES), pc.binary_reverse(fixed_bytes(column)))
 
 
-ENCODERS: dict[type[DataType], Callable[[pa.Array], pa.Array]] = {
-    BooleanType: _booleans,
-    FloatType: fixed_bytes,
-    DoubleType: fixed_bytes,
-    StringType: _text,
-    BinaryType: _text,
-    DecimalType: _decimals,
+ENCODERS: dict[type[T.DataType], Callable[[pa.Array], pa.Array]] = {
+    T.BooleanType: _booleans,
+    T.FloatType: fixed_bytes,
+    T.DoubleType: fixed_bytes,
+    T.StringType: _text,
+    T.BinaryType: _text,
+    T.DecimalType: _decimals,
 }

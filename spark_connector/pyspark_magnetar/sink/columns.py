@@ -5,18 +5,7 @@ from difflib import get_close_matches
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.types import (
-    BinaryType,
-    DataType,
-    IntegerType,
-    LongType,
-    MapType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
-)
+from pyspark.sql import types as T
 
 from pyspark_magnetar.rows.source_schema import METADATA, VALUE
 from pyspark_magnetar.sink.arrow import millis
@@ -30,15 +19,15 @@ EVENT_TIME = "__eventTime"
 DELIVER_AT = "__deliverAt"
 PROPERTIES = "__messageProperties"
 
-MOMENTS = (TimestampType, TimestampNTZType, LongType)
-TAKEN: dict[str, tuple[type[DataType], ...]] = {
-    KEY: (BinaryType, StringType),
-    ORDERING_KEY: (BinaryType, StringType),
-    TOPIC: (StringType,),
-    PARTITION: (IntegerType,),
+MOMENTS = (T.TimestampType, T.TimestampNTZType, T.LongType)
+TAKEN: dict[str, tuple[type[T.DataType], ...]] = {
+    KEY: (T.BinaryType, T.StringType),
+    ORDERING_KEY: (T.BinaryType, T.StringType),
+    TOPIC: (T.StringType,),
+    PARTITION: (T.IntegerType,),
     EVENT_TIME: MOMENTS,
     DELIVER_AT: MOMENTS,
-    PROPERTIES: (MapType,),
+    PROPERTIES: (T.MapType,),
 }
 """The columns that describe a message, with their types; numeric times are in milliseconds."""
 
@@ -52,14 +41,14 @@ class SinkSchema:
 
     taken: tuple[str, ...]
     """The columns that describe the message."""
-    values: tuple[StructField, ...]
+    values: tuple[T.StructField, ...]
     """The columns of the value."""
 
     @classmethod
-    def of(cls, schema: StructType) -> "SinkSchema":
+    def of(cls, schema: T.StructType) -> "SinkSchema":
         """Create the schema; ValueError names the column that cannot be written."""
         taken: list[str] = []
-        values: list[StructField] = []
+        values: list[T.StructField] = []
         for field in schema.fields:
             if field.name in TAKEN:
                 _require_type(field)
@@ -77,15 +66,15 @@ class SinkSchema:
         return cls(tuple(taken), tuple(values))
 
 
-def _require_type(field: StructField) -> None:
+def _require_type(field: T.StructField) -> None:
     types = TAKEN[field.name]
     kind = field.dataType
     fits = isinstance(kind, types)
-    if fits and isinstance(kind, MapType):
-        fits = isinstance(kind.keyType, StringType) and isinstance(kind.valueType, StringType)
+    if fits and isinstance(kind, T.MapType):
+        fits = isinstance(kind.keyType, T.StringType) and isinstance(kind.valueType, T.StringType)
     if not fits:
         names = " or ".join(
-            "map<string,string>" if one is MapType else one.typeName() for one in types
+            "map<string,string>" if one is T.MapType else one.typeName() for one in types
         )
         raise ValueError(f"column {field.name!r} is {kind.simpleString()}, not {names}")
 

@@ -6,25 +6,7 @@ from collections.abc import Callable
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    ByteType,
-    DataType,
-    DateType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    MapType,
-    ShortType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
-)
+from pyspark.sql import types as T
 
 from pyspark_magnetar.sink.arrow import by_distinct, joined, lists, or_else
 
@@ -33,25 +15,25 @@ ESCAPED = r'[\x00-\x1f"\\]'
 """The characters that must be escaped in a JSON string."""
 
 
-def require_json(fields: list[StructField]) -> None:
+def require_json(fields: list[T.StructField]) -> None:
     """Raise a ValueError that names a type which JSON cannot hold without loss."""
     for field in fields:
         _require(field.dataType)
 
 
-def _require(kind: DataType) -> None:
+def _require(kind: T.DataType) -> None:
     match kind:
-        case ArrayType():
+        case T.ArrayType():
             _require(kind.elementType)
-        case MapType(keyType=StringType()):
+        case T.MapType(keyType=T.StringType()):
             _require(kind.valueType)
-        case StructType():
+        case T.StructType():
             require_json(kind.fields)
         case _ if type(kind) not in ENCODERS:
             raise ValueError(f"{kind.simpleString()} has no form in JSON: cast it to another type")
 
 
-def encode_objects(columns: list[pa.Array], fields: list[StructField]) -> pa.Array:
+def encode_objects(columns: list[pa.Array], fields: list[T.StructField]) -> pa.Array:
     """Encode each row as an object."""
     parts: list[pa.Array | bytes] = []
     for index, (column, field) in enumerate(zip(columns, fields, strict=True)):
@@ -60,23 +42,23 @@ def encode_objects(columns: list[pa.Array], fields: list[StructField]) -> pa.Arr
     return joined(*parts, b"}")
 
 
-def _encode_maybe(column: pa.Array, kind: DataType) -> pa.Array:
+def _encode_maybe(column: pa.Array, kind: T.DataType) -> pa.Array:
     return or_else(_encode(column, kind), NULL, column)
 
 
-def _encode(column: pa.Array, kind: DataType) -> pa.Array:
+def _encode(column: pa.Array, kind: T.DataType) -> pa.Array:
     encode = ENCODERS.get(type(kind))
     if encode is not None:
         return encode(column)
     match kind:
-        case ArrayType():
+        case T.ArrayType():
             items = _encode_maybe(column.values, kind.elementType)
             return joined(b"[", lists(column, items, b","), b"]")
-        case MapType():
+        case T.MapType():
             values = _encode_maybe(column.items, kind.valueType)
             pairs = joined(_text(column.keys), b":", values)
             return joined(b"{", lists(column, pairs, b","), b"}")
-        case StructType():
+        case T.StructType():
             parts = [pc.struct_field(column, [index]) for index in range(len(kind.fields))]
             return or_else(encode_objects(parts, kind.fields), NULL, column)
     raise AssertionError(kind)  # `require_json` has refused it
@@ -112,18 +94,18 @@ def _base64(column: pa.Array) -> pa.Array:
     return by_distinct(column, lambda data: b'"' + base64.b64encode(data) + b'"', pa.binary())
 
 
-ENCODERS: dict[type[DataType], Callable[[pa.Array], pa.Array]] = {
-    BooleanType: _numbers,
-    ByteType: _numbers,
-    ShortType: _numbers,
-    IntegerType: _numbers,
-    LongType: _numbers,
-    FloatType: _fractions,
-    DoubleType: _fractions,
-    StringType: _text,
-    BinaryType: _base64,
-    DateType: _days,
-    TimestampType: _micros,
-    TimestampNTZType: _micros,
+ENCODERS: dict[type[T.DataType], Callable[[pa.Array], pa.Array]] = {
+    T.BooleanType: _numbers,
+    T.ByteType: _numbers,
+    T.ShortType: _numbers,
+    T.IntegerType: _numbers,
+    T.LongType: _numbers,
+    T.FloatType: _fractions,
+    T.DoubleType: _fractions,
+    T.StringType: _text,
+    T.BinaryType: _base64,
+    T.DateType: _days,
+    T.TimestampType: _micros,
+    T.TimestampNTZType: _micros,
 }
 """Dates are days and times microseconds since 1970, as in Avro, the language of the schema."""

@@ -8,21 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.types import (
-    BinaryType,
-    BooleanType,
-    ByteType,
-    DataType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    ShortType,
-    StringType,
-    StructField,
-    TimestampNTZType,
-    TimestampType,
-)
+from pyspark.sql import types as T
 
 from magnetar.base.schema_info import SchemaInfo
 from magnetar_proto import PulsarApi_pb2 as pb
@@ -44,11 +30,11 @@ class ValueForm:
     """The schema to register with the topic; None for plain bytes."""
 
 
-def form_of(fields: list[StructField], form: str = AUTO) -> ValueForm:
+def form_of(fields: list[T.StructField], form: str = AUTO) -> ValueForm:
     """Return the encoding of these columns; ValueError if the wanted form does not support them."""
     single = fields[0].dataType if len(fields) == 1 else None
-    if form == BYTES or (form == AUTO and isinstance(single, BinaryType)):
-        if not isinstance(single, BinaryType | StringType):
+    if form == BYTES or (form == AUTO and isinstance(single, T.BinaryType)):
+        if not isinstance(single, T.BinaryType | T.StringType):
             shown = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in fields)
             raise ValueError(f"bytes are one column of type binary or string, but here is {shown}")
         return ValueForm(lambda columns: columns[0].cast(pa.binary()), None)
@@ -76,16 +62,16 @@ def _text(column: pa.Array) -> pa.Array:
     return column.cast(pa.binary())
 
 
-PRIMITIVES: dict[type[DataType] | type[None], tuple[int, Callable[[pa.Array], pa.Array]]] = {
-    StringType: (pb.Schema.String, _text),
-    BooleanType: (pb.Schema.Bool, _boolean),
-    ByteType: (pb.Schema.Int8, _highest_first),
-    ShortType: (pb.Schema.Int16, _highest_first),
-    IntegerType: (pb.Schema.Int32, _highest_first),
-    LongType: (pb.Schema.Int64, _highest_first),
-    FloatType: (pb.Schema.Float, _highest_first),
-    DoubleType: (pb.Schema.Double, _highest_first),
-    TimestampType: (pb.Schema.Timestamp, lambda column: _highest_first(millis(column))),
-    TimestampNTZType: (pb.Schema.Timestamp, lambda column: _highest_first(millis(column))),
+PRIMITIVES: dict[type[T.DataType] | type[None], tuple[int, Callable[[pa.Array], pa.Array]]] = {
+    T.StringType: (pb.Schema.String, _text),
+    T.BooleanType: (pb.Schema.Bool, _boolean),
+    T.ByteType: (pb.Schema.Int8, _highest_first),
+    T.ShortType: (pb.Schema.Int16, _highest_first),
+    T.IntegerType: (pb.Schema.Int32, _highest_first),
+    T.LongType: (pb.Schema.Int64, _highest_first),
+    T.FloatType: (pb.Schema.Float, _highest_first),
+    T.DoubleType: (pb.Schema.Double, _highest_first),
+    T.TimestampType: (pb.Schema.Timestamp, lambda column: _highest_first(millis(column))),
+    T.TimestampNTZType: (pb.Schema.Timestamp, lambda column: _highest_first(millis(column))),
 }
 """The schema type and the encoding, by the type of the only column."""
