@@ -27,6 +27,7 @@ from magnetar_broker.config.sections.policies import (
     Schemas,
 )
 from magnetar_broker.config.sections.publishing import BrokerMetadata, Deduplication, Publishing
+from magnetar_broker.config.sections.section import TITLES
 from magnetar_broker.config.sections.statistics import Statistics
 from magnetar_broker.config.sections.storage import Storage
 from magnetar_broker.config.sections.topic_lists import TopicLists
@@ -56,8 +57,8 @@ class Settings(
     DelayedDelivery,
     Topics,
     TopicLists,
-    Subscriptions,
     Transactions,
+    Subscriptions,
     Expiry,
     Quotas,
     Rates,
@@ -93,35 +94,7 @@ def _named(field: str, key: Key) -> Key:
 
 
 SECTIONS: dict[str, dict[str, Key]] = {
-    title: _keys(section)
-    for title, section in {
-        "Processes": Processes,
-        "Load balancing": LoadBalancing,
-        "Network": Network,
-        "Limits of clients": ClientLimits,
-        "TLS": TransportSecurity,
-        "Authentication": Authentication,
-        "Tokens": Tokens,
-        "Passwords": Passwords,
-        "OpenID Connect": OpenID,
-        "Authorization": Authorization,
-        "Audit log": Audit,
-        "Storage": Storage,
-        "Publishing": Publishing,
-        "Broker metadata": BrokerMetadata,
-        "Deduplication": Deduplication,
-        "Delayed delivery": DelayedDelivery,
-        "Topics and namespaces": Topics,
-        "Topic lists and patterns": TopicLists,
-        "Transactions": Transactions,
-        "Subscriptions and dispatch": Subscriptions,
-        "Expiry": Expiry,
-        "Backlog quotas": Quotas,
-        "Rates": Rates,
-        "Schemas": Schemas,
-        "Compaction": Compaction,
-        "Statistics": Statistics,
-    }.items()
+    TITLES[section]: _keys(section) for section in Settings.__bases__
 }
 """Every field of `Settings` with its key, by section, in the order of the files in `conf`."""
 

@@ -7,7 +7,7 @@ from magnetar_broker.config.values import Integer
 KEY_FORMS = "`data:;base64,...`, `file:///path`, a path of a file, or base64"
 
 
-@section
+@section("Authentication")
 class Authentication:
     """Authentication of clients, on the binary port and over HTTP."""
 
@@ -67,7 +67,7 @@ class Authentication:
     )
 
 
-@section
+@section("Tokens")
 class Tokens:
     """JSON Web Tokens."""
 
@@ -113,7 +113,7 @@ class Tokens:
     )
 
 
-@section
+@section("Passwords")
 class Passwords:
     """Basic authentication."""
 
@@ -127,7 +127,7 @@ class Passwords:
     )
 
 
-@section
+@section("OpenID Connect")
 class OpenID:
     """OpenID Connect."""
 

@@ -5,7 +5,7 @@ from magnetar_broker.config.sections.section import section, setting
 from magnetar_broker.config.values import Text, Texts
 
 
-@section
+@section("Authorization")
 class Authorization:
     """Grants of namespaces, topics and subscriptions; deny by default."""
 

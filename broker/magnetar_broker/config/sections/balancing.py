@@ -5,7 +5,7 @@ from magnetar_broker.config.sections.section import section, setting
 from magnetar_broker.config.values import Integer
 
 
-@section
+@section("Load balancing")
 class LoadBalancing:
     """Placement of bundles on the workers of a broker; without effect with a single process."""
 

@@ -7,7 +7,7 @@ from magnetar_broker.config.sections.section import section, setting
 from magnetar_broker.config.values import Integer, IntegerOrAuto
 
 
-@section
+@section("Limits of clients")
 class ClientLimits:
     """Limits of what clients use of the broker, before and after they have authenticated."""
 

@@ -5,7 +5,7 @@ from magnetar_broker.config.sections.section import section, setting
 from magnetar_broker.config.values import Choices, Integer, Share
 
 
-@section
+@section("Delayed delivery")
 class DelayedDelivery:
     """Delayed delivery."""
 
@@ -41,7 +41,7 @@ class DelayedDelivery:
     )
 
 
-@section
+@section("Subscriptions and dispatch")
 class Subscriptions:
     """Limits of consumers, and the distribution of messages among them."""
 

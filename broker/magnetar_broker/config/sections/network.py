@@ -8,7 +8,7 @@ from magnetar_broker.config.sections.section import section, setting
 from magnetar_broker.config.values import Blank, Integer
 
 
-@section
+@section("Processes")
 class Processes:
     """The processes of the broker."""
 
@@ -29,7 +29,7 @@ class Processes:
     )
 
 
-@section
+@section("Audit log")
 class Audit:
     """The audit log: changes over HTTP, and requests that lack a permission."""
 
@@ -48,7 +48,7 @@ class Audit:
     )
 
 
-@section
+@section("Network")
 class Network:
     """Listening, advertised addresses and connections."""
 

@@ -13,7 +13,7 @@ from magnetar_broker.config.values import Choice, Integer, Number
 LONG = 2**63 - 1
 
 
-@section
+@section("Expiry")
 class Expiry:
     """Expiry of messages, subscriptions and unused topics."""
 
@@ -74,7 +74,7 @@ class Expiry:
     )
 
 
-@section
+@section("Backlog quotas")
 class Quotas:
     """Limits of backlogs."""
 
@@ -129,7 +129,7 @@ class Quotas:
     )
 
 
-@section
+@section("Rates")
 class Rates:
     """Limits of publishing, delivery and subscribing per time; 0 or less means no limit."""
 
@@ -237,7 +237,7 @@ class Rates:
     )
 
 
-@section
+@section("Schemas")
 class Schemas:
     """Schemas."""
 
@@ -276,7 +276,7 @@ class Schemas:
     )
 
 
-@section
+@section("Compaction")
 class Compaction:
     """Compaction: keeping the last message of each key."""
 

@@ -5,7 +5,7 @@ from magnetar_broker.config.sections.section import section, setting
 from magnetar_broker.config.values import Choices, Integer
 
 
-@section
+@section("Publishing")
 class Publishing:
     """Limits of producers and their messages."""
 
@@ -53,7 +53,7 @@ class Publishing:
     )
 
 
-@section
+@section("Broker metadata")
 class BrokerMetadata:
     """Metadata that the broker adds to the messages it stores."""
 
@@ -73,7 +73,7 @@ class BrokerMetadata:
     )
 
 
-@section
+@section("Deduplication")
 class Deduplication:
     """Deduplication of messages that a producer sends again."""
 

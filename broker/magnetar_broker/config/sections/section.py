@@ -1,5 +1,6 @@
 """The decorator of classes that declare a section of the settings, and their fields."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, dataclass_transform
 
@@ -17,8 +18,17 @@ def setting(kind: ValueKind, meaning: str, *, default: T, name: str = "", **more
     return declared
 
 
+TITLES: dict[type, str] = {}
+"""The title of each section."""
+
+
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(setting,))
-def section(declarations: type[T]) -> type[T]:
+def section(title: str) -> Callable[[type[T]], type[T]]:
     """Make fields for `Settings` to inherit; without methods, whose creation slows every start."""
     make = dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False, match_args=False)
-    return make(declarations)
+
+    def made(declarations: type[T]) -> type[T]:
+        TITLES[declarations] = title
+        return make(declarations)
+
+    return made

@@ -5,7 +5,7 @@ from magnetar_broker.config.sections.section import section, setting
 from magnetar_broker.config.values import Integer
 
 
-@section
+@section("Statistics")
 class Statistics:
     """Rates and metrics."""
 

@@ -6,7 +6,7 @@ from magnetar_broker.config.values import Choice, FreeSpace, Integer
 from magnetar_storage.space.free_limit import FreeLimit
 
 
-@section
+@section("Storage")
 class Storage:
     """Directory, durability, ledgers and retention."""
 

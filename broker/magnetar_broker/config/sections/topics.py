@@ -7,7 +7,7 @@ from magnetar_broker.config.sections.section import section, setting
 from magnetar_broker.config.values import Choice, Integer, IntegerOrAuto, Texts
 
 
-@section
+@section("Topics and namespaces")
 class Topics:
     """Kinds of topics, automatic creation, and limits."""
 

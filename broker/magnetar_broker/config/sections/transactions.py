@@ -4,7 +4,7 @@ from magnetar_broker.config.domains import COUNT, FLAG
 from magnetar_broker.config.sections.section import section, setting
 
 
-@section
+@section("Transactions")
 class Transactions:
     """Settings for clients that publish and acknowledge in transactions."""
 

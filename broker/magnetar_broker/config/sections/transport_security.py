@@ -12,7 +12,7 @@ CIPHERS = (
 PROTOCOLS = "Blank is TLS 1.2 and 1.3."
 
 
-@section
+@section("TLS")
 class TransportSecurity:
     """TLS: ports, files, and the certificates of clients."""
 
