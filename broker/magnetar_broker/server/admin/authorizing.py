@@ -13,12 +13,10 @@ from magnetar_broker.base.errors import NotAuthorized
 from magnetar_broker.server.admin.context import (
     AdminContext,
     namespace_of,
-    parts_of,
     subscription_of,
     topic_of,
 )
-from magnetar_broker.server.http.errors import Refused
-from magnetar_broker.server.http.messages import Request
+from magnetar_broker.server.http.messages import Refused, Request
 from magnetar_proto.admin.endpoint import Endpoint, Permission
 from magnetar_proto.names import TopicName
 
@@ -111,5 +109,5 @@ def _subject(request: Request) -> str:
         return str(topic_of(request))
     if "namespace" in parameters:
         return namespace_of(request)
-    (tenant,) = parts_of(request, "tenant")
+    tenant = request.part("tenant")
     return tenant

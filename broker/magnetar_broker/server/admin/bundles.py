@@ -19,15 +19,11 @@ from magnetar_broker.server.admin.brokers.active_brokers import required_process
 from magnetar_broker.server.admin.context import (
     AdminContext,
     existing_namespace,
-    flag_of,
-    json_of,
     namespace_in,
-    parts_of,
     serving,
 )
 from magnetar_broker.server.admin.refusals import refusing_bundle
-from magnetar_broker.server.http.errors import Refused
-from magnetar_broker.server.http.messages import Request, Response, json_response
+from magnetar_broker.server.http.messages import Refused, Request, Response, json_response
 from magnetar_proto.names import TopicName
 from magnetar_storage.runtime.execution import yield_turn
 
@@ -63,7 +59,7 @@ async def unload_namespace(context: AdminContext, request: Request) -> Response:
 async def unload(context: AdminContext, request: Request) -> Response:
     """Close the topics of a bundle, whose clients reconnect; with a destination, move it there."""
     directory = serving(context)
-    name, (bundle,) = await existing_namespace(directory, request), parts_of(request, "bundle")
+    name, bundle = await existing_namespace(directory, request), request.part("bundle")
     destination = request.query.get("destinationBroker")
     with refusing_bundle():
         if destination is None:
@@ -77,10 +73,10 @@ async def unload(context: AdminContext, request: Request) -> Response:
 async def delete(context: AdminContext, request: Request) -> Response:
     """Delete the topics of a bundle: 409 if there are any, unless `force` is set and allowed."""
     directory = serving(context)
-    name, (bundle,) = await existing_namespace(directory, request), parts_of(request, "bundle")
+    name, bundle = await existing_namespace(directory, request), request.part("bundle")
     if not RANGE.fullmatch(bundle):
         raise Refused(405, f"{request.method} {request.path}: nothing to delete here")
-    force = flag_of(request, "force")
+    force = request.flag("force")
     if force and not directory.settings.force_delete_namespace_allowed:
         raise Refused(
             405,
@@ -116,7 +112,7 @@ async def split(context: AdminContext, request: Request) -> Response:
     positions = _positions_of(request)
     if algorithm == POSITIONS and not positions:
         raise Refused(412, f"the body has no positions: {POSITIONS} needs a list of hashes")
-    name, (bundle,) = await existing_namespace(directory, request), parts_of(request, "bundle")
+    name, bundle = await existing_namespace(directory, request), request.part("bundle")
     if bundle == HOT:
         raise Refused(412, f"{HOT} is not built yet: name a bundle, or {LARGEST}")
     hashes: list[int] = []
@@ -126,13 +122,13 @@ async def split(context: AdminContext, request: Request) -> Response:
         bundle = largest(await directory.bundles.stored.of(name), hashes)
     with refusing_bundle():
         where = hashes_of_split(algorithm, bundle, hashes, positions)
-        await directory.bundles.split(name, bundle, where, flag_of(request, "unload"))
+        await directory.bundles.split(name, bundle, where, request.flag("unload"))
     return Response(status=204)
 
 
 def _positions_of(request: Request) -> list[int]:
     """Return the list in the body; empty if it has none."""
-    body = json_of(request) if request.body.strip() else None
+    body = request.json_or_none()
     positions = [] if body is None else body
     if not isinstance(positions, list) or any(type(one) is not int for one in positions):
         raise Refused(400, "the body: expected a list of hashes as decimal numbers, or nothing")
@@ -156,7 +152,7 @@ async def _hashes(directory: Directory, namespace: str) -> dict[TopicName, int]:
 async def positions(context: AdminContext, request: Request) -> Response:
     """The hashes of the topics of a bundle; if the query has `topics`, only of these."""
     directory = serving(context)
-    name, (bundle,) = await existing_namespace(directory, request), parts_of(request, "bundle")
+    name, bundle = await existing_namespace(directory, request), request.part("bundle")
     known = await directory.bundles.stored.of(name)
     with refusing_bundle():
         index = known.index(bundle)

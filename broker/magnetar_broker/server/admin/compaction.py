@@ -4,8 +4,7 @@ from magnetar_broker.names.directory import Directory
 from magnetar_broker.server.admin.context import AdminContext, serving, topic_of
 from magnetar_broker.server.admin.operations.topics import compaction_status, start_compaction
 from magnetar_broker.server.admin.refusals import no_topic
-from magnetar_broker.server.http.errors import Refused
-from magnetar_broker.server.http.messages import Request, Response, json_response
+from magnetar_broker.server.http.messages import Refused, Request, Response, json_response
 from magnetar_proto.names import TopicName
 
 

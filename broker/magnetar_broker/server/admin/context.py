@@ -1,24 +1,20 @@
 """The context of HTTP handlers, and the values that they read from a request."""
 
 import asyncio
-import json
-import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
-from urllib.parse import unquote_plus, urlsplit
+from urllib.parse import urlsplit
 
 from magnetar_broker.base.errors import NotReady
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.server.admin.owners import Owners
 from magnetar_broker.server.admin.refusals import no_namespace, no_topic
-from magnetar_broker.server.http.errors import Refused
-from magnetar_broker.server.http.messages import Request, Response
+from magnetar_broker.server.http.messages import Refused, Request, Response, decoded_part
 from magnetar_broker.server.pages.metrics_page import Page
 from magnetar_broker.server.snapshots.making import Snapshots
 from magnetar_proto.names import NamespaceName, TopicName
 
-BROKEN_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
 READS = 4
 """The number of messages that are read at a time to be shown."""
 
@@ -67,25 +63,9 @@ def serving(context: AdminContext) -> Directory:
 
 def topic_of(request: Request) -> TopicName:
     """Return the topic that the path names; a persistent one if it names no domain."""
-    tenant, namespace, local = parts_of(request, "tenant", "namespace", "topic")
+    tenant, namespace, local = map(request.part, ("tenant", "namespace", "topic"))
     domain = request.parameters.get("domain", "persistent")
     return TopicName.parse(f"{domain}://{tenant}/{namespace}/{local}")
-
-
-def parts_of(request: Request, *names: str) -> list[str]:
-    """Return parameters of the path, decoded; `+` is a blank, as in forms.  400 if malformed."""
-    try:
-        return [_decoded(request.parameters[name]) for name in names]
-    except ValueError as error:
-        raise Refused(
-            400, f"{request.path}: a % must be followed by two hex digits, and all be UTF-8"
-        ) from error
-
-
-def _decoded(part: str) -> str:
-    if BROKEN_ESCAPE.search(part):
-        raise ValueError(part)
-    return unquote_plus(part, errors="strict")
 
 
 def subscription_of(request: Request) -> str:
@@ -94,11 +74,11 @@ def subscription_of(request: Request) -> str:
     Pulsar's own admin client encodes the name twice in paths of topics, and Pulsar decodes it twice
     there; a name that cannot be decoded a second time was encoded once.
     """
-    (name,) = parts_of(request, "subscription")
+    name = request.part("subscription")
     if "domain" not in request.parameters:
         return name
     try:
-        return _decoded(name)
+        return decoded_part(name)
     except ValueError:
         return name
 
@@ -111,7 +91,7 @@ def http_url(request: Request, service_url: str) -> str:
 
 def namespace_of(request: Request) -> str:
     """Return the namespace that the path names."""
-    return str(NamespaceName.parse("/".join(parts_of(request, "tenant", "namespace"))))
+    return str(NamespaceName.parse("/".join(map(request.part, ("tenant", "namespace")))))
 
 
 async def existing_namespace(directory: Directory, request: Request) -> str:
@@ -148,14 +128,9 @@ async def topic_in(context: AdminContext, request: Request) -> tuple[Directory, 
     return directory, await existing_topic(directory, request)
 
 
-def flag_of(request: Request, name: str) -> bool:
-    """Return whether a parameter of the query is `true`."""
-    return request.query.get(name, "").lower() == "true"
-
-
 def properties_of(request: Request) -> dict[str, str]:
     """Return the body, an object of strings; empty for an empty body or null."""
-    body = json_of(request) if request.body.strip() else None
+    body = request.json_or_none()
     return checked_properties({} if body is None else body)
 
 
@@ -164,11 +139,3 @@ def checked_properties(value: Any) -> dict[str, str]:
     if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
         raise Refused(400, "properties: expected an object of strings")
     return value
-
-
-def json_of(request: Request) -> Any:
-    """Return the body as JSON; 400 if it is not."""
-    try:
-        return json.loads(request.body)
-    except (ValueError, RecursionError) as error:
-        raise Refused(400, f"the body is not valid JSON: {error}") from error

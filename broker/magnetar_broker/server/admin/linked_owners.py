@@ -11,7 +11,7 @@ from magnetar_broker.ipc.link import Link
 from magnetar_broker.names.workers.distributed_topic_host import DistributedTopicHost
 from magnetar_broker.server.admin.operations.table import OF_PROCESS, OF_TOPIC, name_of
 from magnetar_broker.server.admin.owners import OfProcess, OfTopic, P, R
-from magnetar_broker.server.http.errors import Refused
+from magnetar_broker.server.http.messages import Refused
 from magnetar_proto.names import TopicName
 
 

@@ -1,12 +1,7 @@
 """Lookups over HTTP: the broker that serves a topic, and the topic's bundle."""
 
 from magnetar_broker.names.directory import Directory
-from magnetar_broker.server.admin.context import (
-    AdminContext,
-    http_url,
-    serving,
-    topic_of,
-)
+from magnetar_broker.server.admin.context import AdminContext, http_url, serving, topic_of
 from magnetar_broker.server.http.messages import Request, Response, json_response, text_response
 from magnetar_proto.names import TopicName
 

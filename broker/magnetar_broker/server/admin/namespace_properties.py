@@ -4,7 +4,6 @@ from magnetar_broker.server.admin.context import (
     AdminContext,
     existing_namespace,
     namespace_in,
-    parts_of,
     properties_of,
     serving,
 )
@@ -38,14 +37,14 @@ async def property_(context: AdminContext, request: Request) -> Response:
     """The value of one property as plain text; empty if it is not set."""
     directory = serving(context)
     stored = await directory.namespaces.get(await existing_namespace(directory, request))
-    (key,) = parts_of(request, "key")
+    key = request.part("key")
     return text_response(stored.properties.get(key, ""))
 
 
 async def set_property(context: AdminContext, request: Request) -> Response:
     """Set one property."""
     directory, name = await namespace_in(context, request)
-    key, value = parts_of(request, "key", "value")
+    key, value = request.part("key"), request.part("value")
     await directory.namespaces.change_properties(name, lambda old: bounded({**old, key: value}))
     return Response(status=204)
 
@@ -53,7 +52,7 @@ async def set_property(context: AdminContext, request: Request) -> Response:
 async def remove_property(context: AdminContext, request: Request) -> Response:
     """Remove one property, and answer its former value, empty if it was not set."""
     directory, name = await namespace_in(context, request)
-    (key,) = parts_of(request, "key")
+    key = request.part("key")
     had: list[str] = []
 
     def without(old: dict[str, str]) -> dict[str, str]:

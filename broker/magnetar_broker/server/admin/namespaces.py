@@ -12,17 +12,13 @@ from magnetar_broker.server.admin.bundles import bundles_json
 from magnetar_broker.server.admin.context import (
     AdminContext,
     checked_properties,
-    flag_of,
-    json_of,
     namespace_in,
     namespace_of,
-    parts_of,
     serving,
 )
 from magnetar_broker.server.admin.permissions import permissions_in
 from magnetar_broker.server.admin.refusals import bounded
-from magnetar_broker.server.http.errors import Refused
-from magnetar_broker.server.http.messages import Request, Response, json_response
+from magnetar_broker.server.http.messages import Refused, Request, Response, json_response
 from magnetar_proto.names import NamespaceName
 
 NOT_BUILT = {
@@ -40,7 +36,7 @@ MAX_DIGITS = 10
 async def namespaces(context: AdminContext, request: Request) -> Response:
     """The namespaces of a tenant."""
     directory = serving(context)
-    (tenant,) = parts_of(request, "tenant")
+    tenant = request.part("tenant")
     if not is_name(tenant):
         raise Refused(412, f"tenant name {tenant!r}: expected letters, digits and -=:._")
     await directory.tenants.get(tenant)
@@ -74,7 +70,7 @@ async def namespace(context: AdminContext, request: Request) -> Response:
 async def create(context: AdminContext, request: Request) -> Response:
     """Create a namespace with the policies in the body; it cannot be used before all are stored."""
     directory, name = serving(context), NamespaceName.parse(namespace_of(request))
-    document = json_of(request) if request.body.strip() else None
+    document = request.json_or_none()
     document = {} if document is None else document
     if not isinstance(document, dict):
         raise Refused(
@@ -137,7 +133,7 @@ def _policies_of(directory: Directory, document: dict[str, Any]) -> PolicyValues
 async def delete(context: AdminContext, request: Request) -> Response:
     """Delete a namespace; with `force` its topics too, if the settings allow that."""
     directory, name = serving(context), namespace_of(request)
-    force = flag_of(request, "force")
+    force = request.flag("force")
     if force and not directory.settings.force_delete_namespace_allowed:
         raise Refused(
             405,

@@ -3,26 +3,24 @@
 from magnetar_broker.server.admin.context import (
     AdminContext,
     existing_topic,
-    flag_of,
     serving,
     subscription_of,
 )
 from magnetar_broker.server.admin.messages.backlog_actions import LONG, number_of
 from magnetar_broker.server.admin.operations import participants as operations
-from magnetar_broker.server.http.errors import Refused
-from magnetar_broker.server.http.messages import Request, Response, json_response
+from magnetar_broker.server.http.messages import Refused, Request, Response, json_response
 from magnetar_proto.names import TopicName
 
 
 async def buffer_stats(context: AdminContext, request: Request) -> Response:
     """The number of open transactions in a topic, and the position up to which it is read."""
-    topic, lows = await _topic(context, request), flag_of(request, "lowWaterMarks")
+    topic, lows = await _topic(context, request), request.flag("lowWaterMarks")
     return json_response(await context.owners.ask(operations.buffer_stats, topic, lows))
 
 
 async def buffer_internal_stats(context: AdminContext, request: Request) -> Response:
     """Where the state of a topic's transactions is stored."""
-    topic, metadata = await _topic(context, request), flag_of(request, "metadata")
+    topic, metadata = await _topic(context, request), request.flag("metadata")
     return json_response(
         await context.owners.ask(operations.buffer_internal_stats, topic, metadata)
     )
@@ -36,14 +34,14 @@ async def in_buffer(context: AdminContext, request: Request) -> Response:
 
 async def pending_ack_stats(context: AdminContext, request: Request) -> Response:
     """The number of open transactions that have acknowledged messages of a subscription."""
-    topic, lows = await _topic(context, request), flag_of(request, "lowWaterMarks")
+    topic, lows = await _topic(context, request), request.flag("lowWaterMarks")
     name = subscription_of(request)
     return json_response(await context.owners.ask(operations.pending_ack_stats, topic, name, lows))
 
 
 async def pending_ack_internal_stats(context: AdminContext, request: Request) -> Response:
     """Where the pending acknowledgements of a subscription are stored."""
-    topic, metadata = await _topic(context, request), flag_of(request, "metadata")
+    topic, metadata = await _topic(context, request), request.flag("metadata")
     name = subscription_of(request)
     return json_response(
         await context.owners.ask(operations.pending_ack_internal_stats, topic, name, metadata)

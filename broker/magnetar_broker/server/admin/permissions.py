@@ -16,13 +16,10 @@ from magnetar_broker.server.admin.context import (
     AdminContext,
     existing_namespace,
     existing_topic,
-    json_of,
-    parts_of,
     serving,
 )
 from magnetar_broker.server.admin.policies.policy_handlers import without_effect
-from magnetar_broker.server.http.errors import Refused
-from magnetar_broker.server.http.messages import Request, Response, json_response
+from magnetar_broker.server.http.messages import Refused, Request, Response, json_response
 from magnetar_proto.admin.bodies import ACTIONS
 from magnetar_proto.names import TopicName
 
@@ -45,7 +42,7 @@ async def of_namespace(context: AdminContext, request: Request) -> Response:
 async def grant(context: AdminContext, request: Request) -> Response:
     """Let a role do the actions in the body, and no others, with all topics of a namespace."""
     permissions, namespace = await _in_namespace(context, request)
-    await permissions.grant(namespace, _role(request), _actions(json_of(request)))
+    await permissions.grant(namespace, _role(request), _actions(request.json()))
     return _granted(context)
 
 
@@ -68,7 +65,7 @@ async def of_subscriptions(context: AdminContext, request: Request) -> Response:
 async def grant_subscription(context: AdminContext, request: Request) -> Response:
     """Let the roles in the body, and no others, use a subscription."""
     permissions, namespace = await _in_namespace(context, request)
-    (subscription,), roles = parts_of(request, "subscription"), json_of(request)
+    subscription, roles = request.part("subscription"), request.json()
     await permissions.grant_subscription(namespace, subscription, _roles(roles, "the body"))
     return _granted(context)
 
@@ -76,7 +73,7 @@ async def grant_subscription(context: AdminContext, request: Request) -> Respons
 async def revoke_subscription(context: AdminContext, request: Request) -> Response:
     """Revoke a role's permission to use a subscription."""
     permissions, namespace = await _in_namespace(context, request)
-    (subscription,) = parts_of(request, "subscription")
+    subscription = request.part("subscription")
     known = await permissions.of_subscriptions(namespace)
     if subscription not in known:
         raise Refused(404, f"{subscription} has no permissions in {namespace}: check the name")
@@ -96,7 +93,7 @@ async def of_topic(context: AdminContext, request: Request) -> Response:
 async def grant_on_topic(context: AdminContext, request: Request) -> Response:
     """Let a role do the actions in the body, and no others, with a topic."""
     permissions, topic = await _on_topic(context, request)
-    actions = _actions(json_of(request))
+    actions = _actions(request.json())
     await permissions.grant_on_topics([TopicGrant(topic, _role(request), actions)])
     return _granted(context)
 
@@ -126,7 +123,7 @@ def _of_topics(request: Request, otherwise: Sequence[str] | None = None) -> list
 
     `otherwise` are the actions for objects that name none.
     """
-    body = json_of(request)
+    body = request.json()
     expected = "the body: expected a list of objects with topic, role and actions"
     if not isinstance(body, list) or not all(isinstance(one, dict) for one in body):
         raise Refused(400, expected)
@@ -215,7 +212,7 @@ async def _on_topic(context: AdminContext, request: Request) -> tuple[Permission
 
 
 def _role(request: Request) -> str:
-    (role,) = parts_of(request, "role")
+    role = request.part("role")
     return _checked(role)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from magnetar_broker.placement.bundles import BundleRefused
-from magnetar_broker.server.http.errors import Refused
+from magnetar_broker.server.http.messages import Refused
 from magnetar_proto.names import TopicName
 
 MAX_PROPERTIES = 64 * 1024

@@ -12,17 +12,15 @@ from magnetar_broker.names.directory import Directory
 from magnetar_broker.schemas import key_value
 from magnetar_broker.schemas.registry import Registered
 from magnetar_broker.schemas.types import InvalidSchema, Schema, SchemaType, type_named
-from magnetar_broker.server.admin.context import (
-    AdminContext,
-    json_of,
-    namespace_of,
-    parts_of,
-    serving,
-)
+from magnetar_broker.server.admin.context import AdminContext, namespace_of, serving, topic_of
 from magnetar_broker.server.admin.refusals import no_namespace
-from magnetar_broker.server.http.errors import Refused
-from magnetar_broker.server.http.messages import Request, Response, json_response, text_response
-from magnetar_proto.names import TopicName
+from magnetar_broker.server.http.messages import (
+    Refused,
+    Request,
+    Response,
+    json_response,
+    text_response,
+)
 
 UNKNOWN_VERSION = -1
 MAX_VERSION_DIGITS = 19
@@ -35,14 +33,14 @@ async def latest(context: AdminContext, request: Request) -> Response:
 
 async def version(context: AdminContext, request: Request) -> Response:
     """The version of a topic's schema that the path names."""
-    (number,) = parts_of(request, "version")
+    number = request.part("version")
     if not (number.isascii() and number.removeprefix("-").isdecimal()):
         raise Refused(400, f"version is {number!r}: expected a whole number")
     return await _version(context, request, int(number[:MAX_VERSION_DIGITS]))
 
 
 async def _version(context: AdminContext, request: Request, number: int | None) -> Response:
-    directory, topic = serving(context), _topic(request)
+    directory, topic = serving(context), topic_of(request)
     found = await directory.schemas.get(topic, number)
     if found is None:
         which = "no schema" if number is None else f"no schema version {number}"
@@ -52,13 +50,13 @@ async def _version(context: AdminContext, request: Request, number: int | None) 
 
 async def versions(context: AdminContext, request: Request) -> Response:
     """All versions of a topic's schema, the oldest first."""
-    found = await serving(context).schemas.versions(_topic(request))
+    found = await serving(context).schemas.versions(topic_of(request))
     return json_response({"getSchemaResponses": [_as_json(one) for one in found]})
 
 
 async def metadata(context: AdminContext, request: Request) -> Response:
     """The numbers of all versions, empty without a schema; ledger and entry are always -1."""
-    found = await serving(context).schemas.versions(_topic(request))
+    found = await serving(context).schemas.versions(topic_of(request))
     entries = [{"ledgerId": -1, "entryId": -1, "version": one.number} for one in found]
     if not entries:
         return text_response("")
@@ -67,7 +65,7 @@ async def metadata(context: AdminContext, request: Request) -> Response:
 
 async def post(context: AdminContext, request: Request) -> Response:
     """Add a version if it is compatible; a schema that is already registered keeps its number."""
-    directory, topic = serving(context), _topic(request)
+    directory, topic = serving(context), topic_of(request)
     await _require_namespace(directory, request)
     await directory.policies.load(topic)
     with _refusals():
@@ -77,7 +75,7 @@ async def post(context: AdminContext, request: Request) -> Response:
 
 async def delete(context: AdminContext, request: Request) -> Response:
     """Delete the schema; the numbers of later versions continue, but restart after `force=true`."""
-    directory, topic = serving(context), _topic(request)
+    directory, topic = serving(context), topic_of(request)
     await _require_namespace(directory, request)
     if request.query.get("force") == "true":
         await directory.schemas.delete(topic)
@@ -87,7 +85,7 @@ async def delete(context: AdminContext, request: Request) -> Response:
 
 async def compatibility(context: AdminContext, request: Request) -> Response:
     """Check a schema against the strategy, without adding it."""
-    directory, topic = serving(context), _topic(request)
+    directory, topic = serving(context), topic_of(request)
     await directory.policies.load(topic)
     with _refusals():
         await directory.schemas.check(topic, _sent(request))
@@ -97,7 +95,7 @@ async def compatibility(context: AdminContext, request: Request) -> Response:
 
 async def number(context: AdminContext, request: Request) -> Response:
     """The number of the version with the same schema, -1 if there is none."""
-    directory, topic = serving(context), _topic(request)
+    directory, topic = serving(context), topic_of(request)
     with _refusals():
         found = await directory.schemas.number_of(topic, _sent(request))
     return json_response({"version": UNKNOWN_VERSION if found is None else found})
@@ -114,11 +112,6 @@ def _refusals() -> Iterator[None]:
         raise Refused(409, str(error)) from error
 
 
-def _topic(request: Request) -> TopicName:
-    tenant, namespace, local = parts_of(request, "tenant", "namespace", "topic")
-    return TopicName.parse(f"persistent://{tenant}/{namespace}/{local}")
-
-
 async def _require_namespace(directory: Directory, request: Request) -> None:
     namespace = namespace_of(request)
     if not await directory.namespaces.has(namespace):
@@ -127,7 +120,7 @@ async def _require_namespace(directory: Directory, request: Request) -> None:
 
 def _sent(request: Request) -> Schema:
     """Return the schema that the body describes."""
-    body = json_of(request)
+    body = request.json()
     if not isinstance(body, dict):
         raise Refused(400, 'the body: expected an object such as {"type": "AVRO", "schema": "..."}')
     kind, text, properties = body.get("type"), body.get("schema"), body.get("properties")

@@ -10,7 +10,6 @@ from magnetar_broker.server.admin.context import (
     AdminContext,
     existing_namespace,
     existing_topic,
-    flag_of,
     serving,
     subscription_of,
     topic_in,
@@ -19,8 +18,7 @@ from magnetar_broker.server.admin.context import (
 from magnetar_broker.server.admin.operations import statistics as operations
 from magnetar_broker.server.admin.partition_sums import joined_stats
 from magnetar_broker.server.admin.refusals import no_subscription, no_topic
-from magnetar_broker.server.http.errors import Refused
-from magnetar_broker.server.http.messages import Request, Response, json_response
+from magnetar_broker.server.http.messages import Refused, Request, Response, json_response
 from magnetar_proto.names import TopicName
 
 MAX_KEY_BYTES = 64 << 10
@@ -54,9 +52,9 @@ async def _stats_of(
 ) -> list[dict[str, Any]]:
     wanted = (
         _is_on(request.query.get("subscriptionBacklogSize")),
-        flag_of(request, "getEarliestTimeInBacklog"),
-        not flag_of(request, "excludePublishers"),
-        not flag_of(request, "excludeConsumers"),
+        request.flag("getEarliestTimeInBacklog"),
+        not request.flag("excludePublishers"),
+        not request.flag("excludeConsumers"),
     )
     owners = await _owners(serving(context), request, topics)
     return [
@@ -77,7 +75,7 @@ async def _owners(directory: Directory, request: Request, topics: list[TopicName
 async def internal(context: AdminContext, request: Request) -> Response:
     """The ledgers and cursors of a topic, or of one partition."""
     topic = await _single(context, request, "partitioned-internalStats")
-    found = await context.owners.ask(operations.internal, topic, flag_of(request, "metadata"))
+    found = await context.owners.ask(operations.internal, topic, request.flag("metadata"))
     if found is None:
         raise no_topic(topic)
     return json_response(found)
@@ -86,7 +84,7 @@ async def internal(context: AdminContext, request: Request) -> Response:
 async def partitioned_internal(context: AdminContext, request: Request) -> Response:
     """The ledgers and cursors of each partition."""
     topic, parts = await _partitioned(context, request)
-    metadata, ask = flag_of(request, "metadata"), context.owners.ask
+    metadata, ask = request.flag("metadata"), context.owners.ask
     found = {str(part): await ask(operations.internal, part, metadata) for part in parts}
     used = {name: one for name, one in found.items() if one is not None}
     return json_response({"metadata": await _metadata(context, topic), "partitions": used})

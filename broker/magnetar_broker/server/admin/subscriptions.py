@@ -5,8 +5,6 @@ from magnetar_broker.server.admin.context import (
     AdminContext,
     checked_properties,
     existing_namespace,
-    flag_of,
-    json_of,
     properties_of,
     serving,
     subscription_of,
@@ -20,8 +18,7 @@ from magnetar_broker.server.admin.messages.positions import (
 )
 from magnetar_broker.server.admin.operations import subscriptions as operations
 from magnetar_broker.server.admin.refusals import bounded, no_subscription
-from magnetar_broker.server.http.errors import Refused
-from magnetar_broker.server.http.messages import Request, Response, json_response
+from magnetar_broker.server.http.messages import Refused, Request, Response, json_response
 from magnetar_proto.names import TopicName
 
 EARLIEST, LATEST = MessagePosition(ENDS["earliest"]), MessagePosition(ENDS["latest"])
@@ -63,7 +60,7 @@ def _start(request: Request) -> tuple[MessagePosition, dict[str, str]]:
     Without a body it begins at the end of the topic; with an object without a position it begins at
     the beginning, as in Pulsar.
     """
-    body = json_of(request) if request.body.strip() else None
+    body = request.json_or_none()
     if body is None:
         return LATEST, {}
     properties = body.get("properties") if isinstance(body, dict) else None
@@ -76,7 +73,7 @@ async def delete(context: AdminContext, request: Request) -> Response:
     """Delete a subscription on every partition that has it; with `force` also with consumers."""
     directory, topic = await topic_in(context, request)
     name, ask = subscription_of(request), context.owners.ask
-    force = flag_of(request, "force") or not topic.is_persistent
+    force = request.flag("force") or not topic.is_persistent
     used = await _used(directory, topic)
     consumers = {part: await ask(operations.consumers_of, part, name) for part in used}
     parts = [part for part in used if consumers[part] is not None]

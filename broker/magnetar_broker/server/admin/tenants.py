@@ -5,15 +5,8 @@ from typing import Any
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.names.namespaces import is_name
 from magnetar_broker.names.tenants import Tenant
-from magnetar_broker.server.admin.context import (
-    AdminContext,
-    flag_of,
-    json_of,
-    parts_of,
-    serving,
-)
-from magnetar_broker.server.http.errors import Refused
-from magnetar_broker.server.http.messages import Request, Response, json_response
+from magnetar_broker.server.admin.context import AdminContext, serving
+from magnetar_broker.server.http.messages import Refused, Request, Response, json_response
 
 
 async def tenants(context: AdminContext, request: Request) -> Response:
@@ -44,7 +37,7 @@ async def change(context: AdminContext, request: Request) -> Response:
 async def delete(context: AdminContext, request: Request) -> Response:
     """Delete a tenant; with `force` its namespaces too, if the settings allow that."""
     directory, name = serving(context), _name(request)
-    force = flag_of(request, "force")
+    force = request.flag("force")
     if force and not directory.settings.force_delete_tenant_allowed:
         raise Refused(
             405,
@@ -55,14 +48,14 @@ async def delete(context: AdminContext, request: Request) -> Response:
 
 
 def _name(request: Request) -> str:
-    (name,) = parts_of(request, "tenant")
+    name = request.part("tenant")
     if not is_name(name):
         raise Refused(412, f"tenant name {name!r}: expected letters, digits and -=:._")
     return name
 
 
 async def _tenant(directory: Directory, request: Request) -> Tenant:
-    body = json_of(request) if request.body.strip() else None
+    body = request.json_or_none()
     if body is None:
         raise Refused(412, "the body is empty: expected adminRoles and allowedClusters")
     if not isinstance(body, dict):

@@ -12,8 +12,7 @@ from magnetar_broker.server.admin.context import (
 )
 from magnetar_broker.server.admin.operations import topics
 from magnetar_broker.server.admin.refusals import bounded
-from magnetar_broker.server.http.errors import Refused
-from magnetar_broker.server.http.messages import Request, Response, json_response
+from magnetar_broker.server.http.messages import Refused, Request, Response, json_response
 from magnetar_proto.names import TopicName
 
 Properties = dict[str, str]

@@ -12,18 +12,14 @@ from magnetar_broker.server.admin.context import (
     checked_properties,
     existing_namespace,
     existing_topic,
-    flag_of,
-    json_of,
     namespace_in,
-    parts_of,
     properties_of,
     serving,
     topic_in,
     topic_of,
 )
 from magnetar_broker.server.admin.refusals import bounded
-from magnetar_broker.server.http.errors import Refused
-from magnetar_broker.server.http.messages import Request, Response, json_response
+from magnetar_broker.server.http.messages import Refused, Request, Response, json_response
 from magnetar_proto.names import TopicName
 
 SHADOW_SOURCE = "PULSAR.SHADOW_SOURCE"
@@ -52,7 +48,7 @@ async def non_persistent_topics_of_bundle(context: AdminContext, request: Reques
     """The non-persistent topics of a bundle."""
     directory, namespace = await namespace_in(context, request)
     bundles = await directory.bundles.stored.of(namespace)
-    (wanted,) = parts_of(request, "bundle")
+    wanted = request.part("bundle")
     with directory.lookup():
         names = await _names(directory, request, namespace, False, True)
     return json_response([name for name in names if bundles.of(TopicName.parse(name)) == wanted])
@@ -76,7 +72,7 @@ async def _names(
     directory: Directory, request: Request, namespace: str, persistent: bool, non_persistent: bool
 ) -> list[str]:
     names = await directory.names(namespace, persistent, non_persistent)
-    if persistent and flag_of(request, "includeSystemTopic"):
+    if persistent and request.flag("includeSystemTopic"):
         stored = await directory.catalogue.topics(namespace)
         names = sorted([*names, *(str(topic) for topic in stored if topic.is_system)])
     return names
@@ -87,7 +83,7 @@ async def partitioned_topics(context: AdminContext, request: Request) -> Respons
     directory, namespace = await namespace_in(context, request)
     domain = request.parameters["domain"]
     names = await directory.catalogue.partitioned_topics(namespace, domain)
-    system = flag_of(request, "includeSystemTopic")
+    system = request.flag("includeSystemTopic")
     return json_response([str(name) for name in names if system or not name.is_system])
 
 
@@ -158,7 +154,7 @@ def _check_base(topic: TopicName) -> None:
 
 def _partitioned_of(request: Request) -> Partitioned:
     """Return the number of partitions, and properties: a bare number, or an object with both."""
-    body: Any = json_of(request)
+    body: Any = request.json()
     properties: dict[str, str] = {}
     if isinstance(body, dict):
         properties = bounded(checked_properties(body.get("properties") or {}))
@@ -174,7 +170,7 @@ def _partitioned_of(request: Request) -> Partitioned:
 async def partitions(context: AdminContext, request: Request) -> Response:
     """The number of partitions, 0 for none; `checkAllowAutoCreation` may create the topic."""
     directory, topic = serving(context), topic_of(request)
-    create_it = flag_of(request, "checkAllowAutoCreation")
+    create_it = request.flag("checkAllowAutoCreation")
     if not create_it:
         await existing_namespace(directory, request)
     with directory.lookup():
@@ -219,7 +215,7 @@ async def delete(context: AdminContext, request: Request) -> Response:
     directory, topic = serving(context), topic_of(request)
     if topic.is_persistent or await directory.exists(topic):
         await existing_topic(directory, request)
-        await directory.deletion.topics.delete(topic, flag_of(request, "force"))
+        await directory.deletion.topics.delete(topic, request.flag("force"))
     return Response(
         status=204
     )  # a non-persistent topic may have ended with its last client: no error
@@ -230,7 +226,7 @@ async def delete_partitioned(context: AdminContext, request: Request) -> Respons
     directory, topic = serving(context), topic_of(request)
     _check_base(topic)
     await existing_namespace(directory, request)
-    await directory.deletion.topics.delete_partitioned(topic, flag_of(request, "force"))
+    await directory.deletion.topics.delete_partitioned(topic, request.flag("force"))
     return Response(status=204)
 
 

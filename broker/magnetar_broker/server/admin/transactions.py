@@ -10,11 +10,10 @@ from magnetar_broker.base.errors import (
     TransactionCoordinatorNotFound,
 )
 from magnetar_broker.base.transaction_ids import COORDINATORS
-from magnetar_broker.server.admin.context import AdminContext, flag_of, json_of, serving
+from magnetar_broker.server.admin.context import AdminContext, serving
 from magnetar_broker.server.admin.messages.backlog_actions import LONG, number_of
 from magnetar_broker.server.admin.operations import participants, transactions
-from magnetar_broker.server.http.errors import Refused
-from magnetar_broker.server.http.messages import Request, Response, json_response
+from magnetar_broker.server.http.messages import Refused, Request, Response, json_response
 from magnetar_proto.admin.bodies import MAX_COORDINATORS
 from magnetar_proto.names import TopicName
 
@@ -46,14 +45,14 @@ async def coordinator_internal_stats(context: AdminContext, request: Request) ->
     partition = await _partition(context, number_of(request, "coordinator", LONG))
     return json_response(
         await context.owners.ask(
-            transactions.coordinator_internal_stats, partition, flag_of(request, "metadata")
+            transactions.coordinator_internal_stats, partition, request.flag("metadata")
         )
     )
 
 
 async def scale(context: AdminContext, request: Request) -> Response:
     """Raise the number of coordinators to the number in the body; it cannot be lowered."""
-    present, wanted = await _number(context), json_of(request)
+    present, wanted = await _number(context), request.json()
     if not isinstance(wanted, int) or isinstance(wanted, bool) or wanted <= 0:
         raise Refused(406, "the number of coordinators: expected a whole number above 0")
     if wanted <= present:

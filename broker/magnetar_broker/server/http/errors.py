@@ -2,94 +2,48 @@
 
 import logging
 
-from magnetar_broker.base.errors import (
-    AlreadyExists,
-    BrokerError,
-    ConsumerBusy,
-    ConsumerUnassigned,
-    InUse,
-    InvalidName,
-    InvalidTransactionStatus,
-    LimitReached,
-    ListenerNotFound,
-    MetadataError,
-    NamespaceNotFound,
-    NoRoom,
-    NotAllowed,
-    NotAuthenticated,
-    NotAuthorized,
-    NotEmpty,
-    NotReady,
-    PersistenceError,
-    ProducerBlocked,
-    ProducerBusy,
-    ProducerFenced,
-    QuotaExceeded,
-    SchemaInvalid,
-    SchemaRefused,
-    SubscriptionNotFound,
-    TenantNotFound,
-    TooManyRequests,
-    TopicNotFound,
-    TopicTerminated,
-    TransactionConflict,
-    TransactionCoordinatorNotFound,
-    TransactionNotFound,
-    UnknownError,
-    as_refusal,
-)
-from magnetar_broker.server.http.messages import Request, Response, json_response
+from magnetar_broker.base import errors
+from magnetar_broker.base.errors import BrokerError, as_refusal
+from magnetar_broker.server.http.messages import Refused, Request, Response, json_response
 from magnetar_broker.server.http.table import NoRoute
 
 logger = logging.getLogger(__name__)
 
 STATUSES: dict[type[BrokerError], int] = {
-    InvalidName: 412,
-    TenantNotFound: 404,
-    NamespaceNotFound: 404,
-    TopicNotFound: 404,
-    SubscriptionNotFound: 404,
-    ListenerNotFound: 404,
-    AlreadyExists: 409,
-    NotEmpty: 409,
-    ProducerBusy: 409,
-    ProducerFenced: 409,
-    SchemaRefused: 409,
-    TopicTerminated: 409,
-    TransactionCoordinatorNotFound: 404,
-    TransactionNotFound: 404,
-    InvalidTransactionStatus: 409,
-    TransactionConflict: 409,
-    InUse: 412,
-    LimitReached: 412,
-    ConsumerBusy: 412,
-    ConsumerUnassigned: 412,
-    QuotaExceeded: 412,
-    ProducerBlocked: 412,
-    SchemaInvalid: 422,
-    NotAllowed: 405,
-    NotAuthenticated: 401,
-    NotAuthorized: 403,
-    NotReady: 503,
-    TooManyRequests: 503,
-    PersistenceError: 503,
-    NoRoom: 503,
-    MetadataError: 503,
-    UnknownError: 500,
+    errors.InvalidName: 412,
+    errors.TenantNotFound: 404,
+    errors.NamespaceNotFound: 404,
+    errors.TopicNotFound: 404,
+    errors.SubscriptionNotFound: 404,
+    errors.ListenerNotFound: 404,
+    errors.AlreadyExists: 409,
+    errors.NotEmpty: 409,
+    errors.ProducerBusy: 409,
+    errors.ProducerFenced: 409,
+    errors.SchemaRefused: 409,
+    errors.TopicTerminated: 409,
+    errors.TransactionCoordinatorNotFound: 404,
+    errors.TransactionNotFound: 404,
+    errors.InvalidTransactionStatus: 409,
+    errors.TransactionConflict: 409,
+    errors.InUse: 412,
+    errors.LimitReached: 412,
+    errors.ConsumerBusy: 412,
+    errors.ConsumerUnassigned: 412,
+    errors.QuotaExceeded: 412,
+    errors.ProducerBlocked: 412,
+    errors.SchemaInvalid: 422,
+    errors.NotAllowed: 405,
+    errors.NotAuthenticated: 401,
+    errors.NotAuthorized: 403,
+    errors.NotReady: 503,
+    errors.TooManyRequests: 503,
+    errors.PersistenceError: 503,
+    errors.NoRoom: 503,
+    errors.MetadataError: 503,
+    errors.UnknownError: 500,
 }
 """The status of each kind of refusal; a kind that is not listed has that of its base class."""
-
-
-class Refused(Exception):
-    """A refusal of a request, with its HTTP status.
-
-    The request changed nothing, unless it makes several changes one after the other: then the
-    changes before the refusal are made, and repeating the request continues.
-    """
-
-    def __init__(self, status: int, reason: str) -> None:
-        super().__init__(reason)
-        self.status = status
 
 
 def refusal(status: int, reason: str, **headers: str) -> Response:

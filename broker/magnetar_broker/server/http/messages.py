@@ -1,10 +1,27 @@
 """Requests and responses, as handlers see them."""
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote_plus
 
 from magnetar_broker.authentication.identity import Roles
+
+BROKEN_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
+
+
+class Refused(Exception):
+    """A refusal of a request, with its HTTP status.
+
+    The request changed nothing, unless it makes several changes one after the other: then the
+    changes before the refusal are made, and repeating the request continues.
+    """
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +56,37 @@ class Request:
     def values_of(self, name: str) -> list[str]:
         """Return all values that the query has for a name."""
         return [value for other, value in self.pairs if other == name]
+
+    def flag(self, name: str) -> bool:
+        """Return whether a parameter of the query is `true`."""
+        return self.query.get(name, "").lower() == "true"
+
+    def part(self, name: str) -> str:
+        """Return a parameter of the path, decoded; 400 if malformed. `+` is a blank."""
+        try:
+            return decoded_part(self.parameters[name])
+        except ValueError as error:
+            raise Refused(
+                400, f"{self.path}: a % must be followed by two hex digits, and all be UTF-8"
+            ) from error
+
+    def json(self) -> Any:
+        """Return the body as JSON; 400 if it is not."""
+        try:
+            return json.loads(self.body)
+        except (ValueError, RecursionError) as error:
+            raise Refused(400, f"the body is not valid JSON: {error}") from error
+
+    def json_or_none(self) -> Any:
+        """Return the body as JSON; None for an empty body or null, 400 if it is not JSON."""
+        return self.json() if self.body.strip() else None
+
+
+def decoded_part(part: str) -> str:
+    """Decode a part of a path; ValueError if it is malformed."""
+    if BROKEN_ESCAPE.search(part):
+        raise ValueError(part)
+    return unquote_plus(part, errors="strict")
 
 
 @dataclass(frozen=True, slots=True)

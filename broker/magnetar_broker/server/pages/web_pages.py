@@ -10,8 +10,7 @@ from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from magnetar_broker.config import Settings
-from magnetar_broker.server.http.errors import Refused
-from magnetar_broker.server.http.messages import Request
+from magnetar_broker.server.http.messages import Refused, Request
 from magnetar_broker.server.runtime.advertised import advertised_host
 
 OWN = ("same-origin", "none")

@@ -91,7 +91,7 @@ def reads_body(handler: Callable[..., Any]) -> bool:
     """Tell whether a handler reads the body."""
     return any(
         isinstance(node, ast.Attribute)
-        and node.attr == "body"
+        and node.attr in ("body", "json", "json_or_none")
         and isinstance(node.value, ast.Name)
         and node.value.id == "request"
         for syntax, _ in functions_of(handler)
@@ -115,7 +115,10 @@ def query_of(handler: Callable[..., Any]) -> set[str]:
 def _queried(node: ast.AST) -> ast.expr | None:
     """Return the name of the parameter, if this expression reads one."""
     match node:
-        case ast.Call(func=ast.Name("flag_of" | "_in_query"), args=[_, ast.Constant() as name, *_]):
+        case (
+            ast.Call(func=ast.Name("_in_query"), args=[_, ast.Constant() as name, *_])
+            | ast.Call(func=ast.Attribute(ast.Name("request"), "flag"), args=[name])
+        ):
             return name
         case ast.Call(func=ast.Attribute(ast.Attribute(attr="query"), "get"), args=[name, *_]):
             return name

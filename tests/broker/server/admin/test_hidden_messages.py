@@ -7,7 +7,7 @@ from fakes.transactions import ABORT, COMMIT, Publishing, Reading
 from magnetar_broker.base.transaction_ids import TxnId
 from magnetar_broker.server.admin.operations.reading import entry_at, examine, peek
 from magnetar_broker.server.admin.operations.searching import search
-from magnetar_broker.server.http.errors import Refused
+from magnetar_broker.server.http.messages import Refused
 from magnetar_proto.entries import parse_metadata
 from magnetar_proto.names import TopicName
 

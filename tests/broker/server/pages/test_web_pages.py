@@ -10,8 +10,7 @@ import pytest
 import credentials
 from credentials import PASSWORD, basic
 from magnetar_broker.config.load import interpret
-from magnetar_broker.server.http.errors import Refused
-from magnetar_broker.server.http.messages import Request
+from magnetar_broker.server.http.messages import Refused, Request
 from magnetar_broker.server.pages.web_pages import web_pages_of
 from running_broker import RunningBroker
 

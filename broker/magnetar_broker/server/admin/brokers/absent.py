@@ -11,14 +11,18 @@ from magnetar_broker.server.admin.context import (
     Handler,
     existing_namespace,
     existing_topic,
-    json_of,
     serving,
     subscription_of,
 )
 from magnetar_broker.server.admin.messages.backlog_actions import topics_with_messages
 from magnetar_broker.server.admin.operations.loading import require_subscription
-from magnetar_broker.server.http.errors import Refused
-from magnetar_broker.server.http.messages import Request, Response, json_response, text_response
+from magnetar_broker.server.http.messages import (
+    Refused,
+    Request,
+    Response,
+    json_response,
+    text_response,
+)
 
 
 def _always(status: int, outcome: Any = "") -> Handler:
@@ -62,7 +66,7 @@ delete_filters = _always(204)
 async def set_filters(context: AdminContext, request: Request) -> Response:
     """Refuse every entry filter; an empty body, or null, is accepted."""
     await _subject(context, request)
-    if request.body.strip() and json_of(request) is not None:
+    if request.body.strip() and request.json() is not None:
         raise Refused(400, "this broker has no entry filters: filter in consumers")
     return Response(status=204)
 
@@ -80,7 +84,7 @@ async def replicated(context: AdminContext, request: Request) -> Response:
 
 async def set_replicated(context: AdminContext, request: Request) -> Response:
     """Accept that a subscription is not replicated, and refuse that it is."""
-    wanted = json_of(request)
+    wanted = request.json()
     for topic in await topics_with_messages(context, request):
         await context.owners.ask(require_subscription, topic, subscription_of(request))
     if wanted is not False:

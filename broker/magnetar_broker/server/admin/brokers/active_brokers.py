@@ -10,16 +10,16 @@ from urllib.parse import urlsplit
 
 from magnetar_broker.base.version import VERSION
 from magnetar_broker.names.directory import Directory
-from magnetar_broker.server.admin.context import (
-    AdminContext,
-    flag_of,
-    http_url,
-    parts_of,
-    serving,
-)
+from magnetar_broker.server.admin.context import AdminContext, http_url, serving
 from magnetar_broker.server.admin.operations import damage
-from magnetar_broker.server.http.errors import Refused, refusal
-from magnetar_broker.server.http.messages import Request, Response, json_response, text_response
+from magnetar_broker.server.http.errors import refusal
+from magnetar_broker.server.http.messages import (
+    Refused,
+    Request,
+    Response,
+    json_response,
+    text_response,
+)
 from magnetar_broker.server.pages.health import Unhealthy
 
 OWNED = {"broker_assignment": "shared", "is_controlled": False, "is_active": True}
@@ -75,14 +75,14 @@ async def owned(context: AdminContext, request: Request) -> Response:
     """The bundles that a process owns, of all namespaces that were used since the start."""
     directory = serving(context)
     _check_cluster(directory, request)
-    (broker,) = parts_of(request, "broker")
+    broker = request.part("broker")
     process = required_process(directory, request, broker)
     found = await directory.bundles.owned_by(process)
     return json_response(dict.fromkeys(found, OWNED))
 
 
 def _check_cluster(directory: Directory, request: Request) -> None:
-    (cluster,), own = parts_of(request, "cluster"), directory.settings.cluster_name
+    cluster, own = request.part("cluster"), directory.settings.cluster_name
     if cluster != own:
         raise Refused(404, f"there is no cluster {cluster}: {own} is the only one")
 
@@ -106,7 +106,7 @@ async def health(context: AdminContext, request: Request) -> Response:
         await context.health.check(process)
     except Unhealthy as error:
         return refusal(503, str(error))
-    if flag_of(request, "detailed"):
+    if request.flag("detailed"):
         return await _detailed(context)
     # Also with damage: a broker that a probe restarts for it would have the same damage again.
     return text_response("ok")

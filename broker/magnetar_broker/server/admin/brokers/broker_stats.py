@@ -7,16 +7,9 @@ from typing import Any
 
 from magnetar_broker.base.version import VERSION
 from magnetar_broker.placement.bundles import Bundles
-from magnetar_broker.server.admin.context import (
-    AdminContext,
-    existing_namespace,
-    http_url,
-    parts_of,
-    serving,
-)
+from magnetar_broker.server.admin.context import AdminContext, existing_namespace, http_url, serving
 from magnetar_broker.server.admin.operations import statistics as operations
-from magnetar_broker.server.http.errors import Refused
-from magnetar_broker.server.http.messages import Request, Response, json_response
+from magnetar_broker.server.http.messages import Refused, Request, Response, json_response
 from magnetar_proto.names import NamespaceName, TopicName
 
 MAX_TOPICS = 10_000
@@ -179,7 +172,7 @@ async def mbeans(context: AdminContext, request: Request) -> Response:
 
 async def allocator(context: AdminContext, request: Request) -> Response:
     """Answer an allocator without arenas; `/metrics` has the memory of the process."""
-    (name,) = parts_of(request, "name")
+    name = request.part("name")
     if name not in ALLOCATORS:
         raise Refused(
             406, f"there is no allocator {name}: expected {' or '.join(sorted(ALLOCATORS))}"

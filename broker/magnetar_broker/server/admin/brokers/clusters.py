@@ -6,16 +6,14 @@ from urllib.parse import urlsplit
 
 from magnetar_broker.names import stored_objects as parts
 from magnetar_broker.names.directory import Directory
-from magnetar_broker.server.admin.context import (
-    AdminContext,
-    flag_of,
-    http_url,
-    json_of,
-    parts_of,
-    serving,
+from magnetar_broker.server.admin.context import AdminContext, http_url, serving
+from magnetar_broker.server.http.messages import (
+    Refused,
+    Request,
+    Response,
+    json_response,
+    text_response,
 )
-from magnetar_broker.server.http.errors import Refused
-from magnetar_broker.server.http.messages import Request, Response, json_response, text_response
 
 TEXTS = (
     "serviceUrl",
@@ -93,7 +91,7 @@ async def change(context: AdminContext, request: Request) -> Response:
 
 def _stored(request: Request) -> Response:
     """Return the answer to data that are stored, with a warning about the members that are not."""
-    left_out = ", ".join(name for name in SECRETS if json_of(request).get(name))
+    left_out = ", ".join(name for name in SECRETS if request.json().get(name))
     if not left_out:
         return Response()
     why = "the broker logs in at no other cluster"
@@ -128,7 +126,7 @@ async def _data(directory: Directory, request: Request, name: str) -> dict[str, 
 
 def _data_in(request: Request) -> dict[str, Any]:
     """Return the checked data of the body, without unknown, null, empty and secret members."""
-    body = json_of(request) if request.body.strip() else None
+    body = request.json_or_none()
     if not isinstance(body, dict):
         raise Refused(400, "the body: expected an object with serviceUrl and brokerServiceUrl")
     data: dict[str, Any] = {}
@@ -167,7 +165,7 @@ def checked_names(value: Any) -> list[str]:
 
 
 def name_of(request: Request) -> str:
-    (name,) = parts_of(request, "cluster")
+    name = request.part("cluster")
     return name
 
 
@@ -197,7 +195,7 @@ async def set_peers(context: AdminContext, request: Request) -> Response:
     """Replace the peers of a cluster."""
     directory, name = serving(context), name_of(request)
     await required(directory, name)
-    new = checked_names((json_of(request) if request.body.strip() else None) or [])
+    new = checked_names((request.json_or_none()) or [])
     await _check_peers(directory, name, new)
 
     def changed(data: dict[str, Any] | None) -> dict[str, Any]:
@@ -228,6 +226,6 @@ async def set_migration(context: AdminContext, request: Request) -> Response:
     directory, name = serving(context), name_of(request)
     await required(directory, name)
     data = {key: one for key, one in _data_in(request).items() if key in SCHEMES}
-    moved = {"migrated": flag_of(request, "migrated"), "migratedClusterUrl": data}
+    moved = {"migrated": request.flag("migrated"), "migratedClusterUrl": data}
     await directory.clusters.change_part(name, parts.MIGRATION, lambda _: moved)
     return Response(headers={"Warning": '299 - "clients are not sent to the other cluster"'})

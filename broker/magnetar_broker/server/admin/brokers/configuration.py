@@ -7,10 +7,9 @@ from magnetar_broker.config import ConfigError, Settings
 from magnetar_broker.config.changes import DYNAMIC, names_of_dynamic, without_effect
 from magnetar_broker.config.settings import KEYS
 from magnetar_broker.config.values import Key, render
-from magnetar_broker.server.admin.context import AdminContext, parts_of, serving
+from magnetar_broker.server.admin.context import AdminContext, serving
 from magnetar_broker.server.admin.policies.policy_handlers import without_effect as warning
-from magnetar_broker.server.http.errors import Refused
-from magnetar_broker.server.http.messages import Request, Response, json_response
+from magnetar_broker.server.http.messages import Refused, Request, Response, json_response
 
 logger = logging.getLogger(__name__)
 
@@ -63,7 +62,7 @@ async def change(context: AdminContext, request: Request) -> Response:
 
     A setting of Pulsar's that has no effect here is stored with a `Warning`.
     """
-    name, value = parts_of(request, "name", "value")
+    name, value = request.part("name"), request.part("value")
     try:
         await serving(context).dynamic.set(name, value.strip())
     except ConfigError as error:
@@ -74,7 +73,7 @@ async def change(context: AdminContext, request: Request) -> Response:
 
 async def restore(context: AdminContext, request: Request) -> Response:
     """Restore a setting to the value that the broker was started with."""
-    (name,) = parts_of(request, "name")
+    name = request.part("name")
     try:
         await serving(context).dynamic.delete(name)
     except ConfigError as error:

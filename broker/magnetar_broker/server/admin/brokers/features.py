@@ -1,6 +1,6 @@
 """Features of Pulsar that this broker does not have, and the refusals of requests for them."""
 
-from magnetar_broker.server.http.errors import Refused
+from magnetar_broker.server.http.messages import Refused
 
 FEATURES = {
     "functions": (409, "functions do not run here: use a client that consumes and publishes"),

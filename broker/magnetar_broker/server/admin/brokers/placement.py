@@ -7,10 +7,9 @@ from typing import Any
 from magnetar_broker.names import stored_objects as parts
 from magnetar_broker.server.admin.brokers.active_brokers import processes_of
 from magnetar_broker.server.admin.brokers.clusters import checked_names, name_of, required
-from magnetar_broker.server.admin.context import AdminContext, json_of, parts_of, serving
+from magnetar_broker.server.admin.context import AdminContext, serving
 from magnetar_broker.server.admin.policies.policy_handlers import without_effect
-from magnetar_broker.server.http.errors import Refused
-from magnetar_broker.server.http.messages import Request, Response, json_response
+from magnetar_broker.server.http.messages import Refused, Request, Response, json_response
 
 
 @dataclass(frozen=True)
@@ -39,8 +38,8 @@ class StoredByName:
         """Store an object; bundles are placed without regard to it."""
         directory, cluster = serving(context), name_of(request)
         await required(directory, cluster)
-        (name,) = parts_of(request, self.parameter)
-        body = json_of(request) if request.body.strip() else self.without_body
+        name = request.part(self.parameter)
+        body = request.json() if request.body.strip() else self.without_body
 
         def changed(known: dict[str, Any] | None) -> dict[str, Any]:
             return {**(known or {}), name: self.checked(body, name, known or {})}
@@ -52,7 +51,7 @@ class StoredByName:
         """Delete an object."""
         directory, cluster = serving(context), name_of(request)
         stored = await required(directory, cluster)
-        (name,) = parts_of(request, self.parameter)
+        name = request.part(self.parameter)
         if self.must_exist:
             self._one_of(stored, request)
 
@@ -63,7 +62,7 @@ class StoredByName:
         return Response(status=200 if self.must_exist else 204)
 
     def _one_of(self, stored: dict[str, Any], request: Request) -> Any:
-        (name,) = parts_of(request, self.parameter)
+        name = request.part(self.parameter)
         if name not in stored.get(self.part, {}):
             raise Refused(
                 404, f"{name} does not exist in {self.part}: check the name, or create it"
@@ -155,7 +154,7 @@ async def isolated_broker(context: AdminContext, request: Request) -> Response:
     """One broker, with the namespaces of the isolation policies that name it."""
     directory, name = serving(context), name_of(request)
     stored = await required(directory, name)
-    (broker,) = parts_of(request, "broker")
+    broker = request.part("broker")
     return json_response(_isolated(broker, stored))
 
 

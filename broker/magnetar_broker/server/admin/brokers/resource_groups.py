@@ -5,19 +5,12 @@ from typing import Any
 
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.policies.without_effect import RESOURCE_GROUP
-from magnetar_broker.server.admin.context import (
-    AdminContext,
-    json_of,
-    namespace_in,
-    parts_of,
-    serving,
-)
+from magnetar_broker.server.admin.context import AdminContext, namespace_in, serving
 from magnetar_broker.server.admin.policies.policy_handlers import (
     PolicyHandlers,
     without_effect,
 )
-from magnetar_broker.server.http.errors import Refused
-from magnetar_broker.server.http.messages import Request, Response, json_response
+from magnetar_broker.server.http.messages import Refused, Request, Response, json_response
 from magnetar_proto.admin.bodies import GROUP_LIMITS
 from magnetar_proto.admin.policy import Level
 
@@ -32,14 +25,14 @@ async def groups(context: AdminContext, request: Request) -> Response:
 
 async def group(context: AdminContext, request: Request) -> Response:
     """The limits of a resource group."""
-    (name,) = parts_of(request, "group")
+    name = request.part("group")
     return json_response(await _required(serving(context), name))
 
 
 async def set_group(context: AdminContext, request: Request) -> Response:
     """Create a resource group, or change the limits in the body of it; nothing enforces them."""
     directory = serving(context)
-    (name,) = parts_of(request, "group")
+    name = request.part("group")
     if not NAME.fullmatch(name):
         raise Refused(
             412, f"resource group {name!r}: expected letters, digits and -=:._, up to 200"
@@ -50,7 +43,7 @@ async def set_group(context: AdminContext, request: Request) -> Response:
 
 
 def _limits_in(request: Request) -> dict[str, int]:
-    body = json_of(request) if request.body.strip() else None
+    body = request.json_or_none()
     if not isinstance(body, dict):
         raise Refused(400, f"the body: expected an object with some of {', '.join(GROUP_LIMITS)}")
     found: dict[str, int] = {}
@@ -67,7 +60,7 @@ def _limits_in(request: Request) -> dict[str, int]:
 async def delete_group(context: AdminContext, request: Request) -> Response:
     """Delete a resource group; 412 while a namespace is in it."""
     directory = serving(context)
-    (name,) = parts_of(request, "group")
+    name = request.part("group")
     await _required(directory, name)
     for namespace in await directory.namespaces.names():
         if await directory.policies.explicit(RESOURCE_GROUP, namespace) == name:
@@ -83,7 +76,7 @@ async def delete_group(context: AdminContext, request: Request) -> Response:
 async def set_of_namespace(context: AdminContext, request: Request) -> Response:
     """Store the resource group of a namespace; 412 if there is no such group."""
     directory, namespace = await namespace_in(context, request)
-    (name,) = parts_of(request, "group")
+    name = request.part("group")
     await _required(directory, name, 412)
     await directory.enforcement.set(namespace, {RESOURCE_GROUP: name})
     warning = without_effect("resourcegroup", RESOURCE_GROUP.declared.no_effect)

@@ -3,9 +3,8 @@
 import re
 
 from magnetar_broker.base.errors import NotReady
-from magnetar_broker.server.admin.context import AdminContext, parts_of, serving
-from magnetar_broker.server.http.errors import Refused
-from magnetar_broker.server.http.messages import Request, Response, json_response
+from magnetar_broker.server.admin.context import AdminContext, serving
+from magnetar_broker.server.http.messages import Refused, Request, Response, json_response
 from magnetar_broker.server.snapshots.making import Snapshots
 
 NAME = re.compile(r"[A-Za-z0-9][-A-Za-z0-9_.]{0,99}", re.ASCII)
@@ -39,7 +38,7 @@ def _snapshots(context: AdminContext) -> Snapshots:
 
 
 def _name_of(request: Request) -> str:
-    (name,) = parts_of(request, "snapshot")
+    name = request.part("snapshot")
     if not NAME.fullmatch(name) or UNFINISHED.fullmatch(name):
         raise Refused(
             412,

@@ -4,19 +4,12 @@ A 204 means that the change is on disk and that connected consumers follow it.
 """
 
 from magnetar_broker.server.admin.authorizing import authorize_subscriptions
-from magnetar_broker.server.admin.context import (
-    AdminContext,
-    parts_of,
-    serving,
-    subscription_of,
-    topic_of,
-)
+from magnetar_broker.server.admin.context import AdminContext, serving, subscription_of, topic_of
 from magnetar_broker.server.admin.messages.positions import message_position_of
 from magnetar_broker.server.admin.operations import messages as operations
 from magnetar_broker.server.admin.operations.loading import load, require_subscription
 from magnetar_broker.server.admin.refusals import no_topic
-from magnetar_broker.server.http.errors import Refused
-from magnetar_broker.server.http.messages import Request, Response, json_response
+from magnetar_broker.server.http.messages import Refused, Request, Response, json_response
 from magnetar_proto.names import TopicName
 
 INT = 31
@@ -64,7 +57,7 @@ async def _subscribed(context: AdminContext, request: Request) -> list[TopicName
 
 def number_of(request: Request, name: str, bits: int) -> int:
     """Return a number in the path; 404 if it is not one, as for any path without a route."""
-    (text,) = parts_of(request, name)
+    text = request.part(name)
     try:
         number = int(text)
     except ValueError as error:

@@ -2,17 +2,11 @@
 
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.server.admin.authorizing import authorize_subscriptions
-from magnetar_broker.server.admin.context import (
-    AdminContext,
-    namespace_of,
-    parts_of,
-    serving,
-)
+from magnetar_broker.server.admin.context import AdminContext, namespace_of, serving
 from magnetar_broker.server.admin.operations import subscriptions
 from magnetar_broker.server.admin.operations.messages import skip_everything
 from magnetar_broker.server.admin.refusals import no_namespace, refusing_bundle
-from magnetar_broker.server.http.errors import Refused
-from magnetar_broker.server.http.messages import Request, Response
+from magnetar_broker.server.http.messages import Refused, Request, Response
 from magnetar_proto.names import TopicName
 
 REFUSED = 403
@@ -28,7 +22,7 @@ async def clear(context: AdminContext, request: Request) -> Response:
     names = [name for _, name, _ in found]
     await authorize_subscriptions(context, request, namespace_of(request), names, REFUSED)
     if not found and "subscription" in request.parameters:
-        (name,) = parts_of(request, "subscription")
+        name = request.part("subscription")
         namespace = namespace_of(request)
         raise Refused(404, f"no topic of {namespace} has a subscription {name}: check the name")
     for topic, name, _ in found:
@@ -56,7 +50,7 @@ async def _subscriptions(
 ) -> list[tuple[TopicName, str, int]]:
     """Return the durable subscriptions that the path names, with their numbers of consumers."""
     directory = serving(context)
-    wanted = parts_of(request, "subscription") if "subscription" in request.parameters else None
+    wanted = [request.part("subscription")] if "subscription" in request.parameters else None
     return [
         (topic, name, consumers)
         for topic in await _topics(directory, request)
@@ -71,7 +65,7 @@ async def _topics(directory: Directory, request: Request) -> list[TopicName]:
         raise no_namespace(namespace)
     names = [name for name in await directory.catalogue.topics(namespace) if not name.is_system]
     if "bundle" in request.parameters:
-        (bundle,) = parts_of(request, "bundle")
+        bundle = request.part("bundle")
         bundles = await directory.bundles.stored.of(namespace)
         with refusing_bundle():
             index = bundles.index(bundle)

@@ -2,7 +2,7 @@
 
 from magnetar_broker.damage.looking import Place
 from magnetar_broker.server.admin.authorizing import authorize_subscriptions
-from magnetar_broker.server.admin.context import AdminContext, flag_of, topic_of
+from magnetar_broker.server.admin.context import AdminContext, topic_of
 from magnetar_broker.server.admin.messages.backlog_actions import topics_with_messages
 from magnetar_broker.server.admin.operations import damage as operations
 from magnetar_broker.server.http.messages import Request, Response, json_response
@@ -10,7 +10,7 @@ from magnetar_broker.server.http.messages import Request, Response, json_respons
 
 async def damaged(context: AdminContext, request: Request) -> Response:
     """The entries of a topic that cannot be read, and those that were set aside."""
-    ask, scan = context.owners.ask, flag_of(request, "scan")
+    ask, scan = context.owners.ask, request.flag("scan")
     topics, known = await topics_with_messages(context, request), await _known(context)
     found = [
         one
@@ -27,7 +27,7 @@ async def skip(context: AdminContext, request: Request) -> Response:
     Their bytes are kept in quarantine.  Nothing is set aside if one subscription is for other roles
     only.
     """
-    ask, scan = context.owners.ask, flag_of(request, "scan")
+    ask, scan = context.owners.ask, request.flag("scan")
     topics, known = await topics_with_messages(context, request), await _known(context)
     names = [name for topic in topics for name in await ask(operations.subscriptions, topic)]
     # promise: damaged entries are set aside only by who may use every subscription

@@ -4,13 +4,7 @@ from collections.abc import Collection
 
 from magnetar_broker.authorization.rules import RequiredPermission
 from magnetar_broker.server.admin.authorizing import authorize_topic
-from magnetar_broker.server.admin.context import (
-    AdminContext,
-    json_of,
-    serving,
-    subscription_of,
-    topic_of,
-)
+from magnetar_broker.server.admin.context import AdminContext, serving, subscription_of, topic_of
 from magnetar_broker.server.admin.messages.replays import LONGEST_SECONDS, Replay
 from magnetar_broker.server.admin.messages.searches import (
     number_of,
@@ -18,8 +12,7 @@ from magnetar_broker.server.admin.messages.searches import (
     shown,
 )
 from magnetar_broker.server.admin.operations import reading
-from magnetar_broker.server.http.errors import Refused
-from magnetar_broker.server.http.messages import Request, Response, json_response
+from magnetar_broker.server.http.messages import Refused, Request, Response, json_response
 from magnetar_proto.errors import InvalidTopicName
 from magnetar_proto.names import TopicName
 
@@ -144,7 +137,7 @@ async def replay(context: AdminContext, request: Request) -> Response:
 
     The dead letters are kept: acknowledge or delete them once they are handled.
     """
-    body = json_of(request) if request.body.strip() else {}
+    body = request.json() if request.body.strip() else {}
     if not isinstance(body, dict):
         raise Refused(400, "the body: expected an object")
     wanted, named = search_request_of(body), body.get("topic")

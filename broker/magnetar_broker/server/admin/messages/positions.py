@@ -2,10 +2,8 @@
 
 from typing import Any, NamedTuple
 
-from magnetar_broker.server.admin.context import json_of
 from magnetar_broker.server.admin.operations.loading import Position
-from magnetar_broker.server.http.errors import Refused
-from magnetar_broker.server.http.messages import Request
+from magnetar_broker.server.http.messages import Refused, Request
 from magnetar_proto.ids import EARLIEST, LATEST
 
 ENDS: dict[str, Position] = {
@@ -27,7 +25,7 @@ class MessagePosition(NamedTuple):
 
 def message_position_of(request: Request) -> MessagePosition:
     """Return the position that the body names."""
-    body = json_of(request) if request.body.strip() else None
+    body = request.json_or_none()
     if isinstance(body, str) and body in ENDS:
         return MessagePosition(ENDS[body])
     if not isinstance(body, dict) or not {"ledgerId", "entryId"} <= body.keys():

@@ -1,9 +1,6 @@
 """Single messages, and positions of messages, of topics that are not partitioned."""
 
-from magnetar_broker.server.admin.context import (
-    AdminContext,
-    subscription_of,
-)
+from magnetar_broker.server.admin.context import AdminContext, subscription_of
 from magnetar_broker.server.admin.messages.backlog_actions import (
     INT,
     LONG,
@@ -13,8 +10,7 @@ from magnetar_broker.server.admin.messages.backlog_actions import (
 from magnetar_broker.server.admin.messages.positions import message_position_of
 from magnetar_broker.server.admin.operations import reading
 from magnetar_broker.server.admin.operations.shown_message import shown
-from magnetar_broker.server.http.errors import Refused
-from magnetar_broker.server.http.messages import Request, Response, json_response
+from magnetar_broker.server.http.messages import Refused, Request, Response, json_response
 
 # Messages ----------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from magnetar_broker.server.admin.messages.searches import SearchRequest, find, 
 from magnetar_broker.server.admin.operations import replaying
 from magnetar_broker.server.admin.operations.searching import Message
 from magnetar_broker.server.admin.operations.shown_message import text_of
-from magnetar_broker.server.http.errors import Refused
+from magnetar_broker.server.http.messages import Refused
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import text_bytes
 from magnetar_proto.errors import InvalidTopicName

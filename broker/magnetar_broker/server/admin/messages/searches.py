@@ -14,8 +14,7 @@ from magnetar_broker.server.admin.messages.backlog_actions import topic_with_mes
 from magnetar_broker.server.admin.operations import searching
 from magnetar_broker.server.admin.operations.searching import Filter, Found, Message, Place
 from magnetar_broker.server.admin.operations.shown_message import text_of
-from magnetar_broker.server.http.errors import Refused
-from magnetar_broker.server.http.messages import Request, Response, json_response
+from magnetar_broker.server.http.messages import Refused, Request, Response, json_response
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.names import TopicName
 

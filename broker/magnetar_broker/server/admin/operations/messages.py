@@ -14,7 +14,7 @@ from magnetar_broker.maintenance import QUOTAS
 from magnetar_broker.server.admin.operations.explaining import explained
 from magnetar_broker.server.admin.operations.loading import Position, loaded, subscription_of
 from magnetar_broker.server.admin.refusals import no_subscription
-from magnetar_broker.server.http.errors import Refused
+from magnetar_broker.server.http.messages import Refused
 from magnetar_broker.subscriptions.finding import first_since
 from magnetar_broker.subscriptions.skipping import expire_through, place_in, skip_all, skip_messages
 from magnetar_broker.subscriptions.subscription import Subscription

@@ -8,7 +8,7 @@ from typing import Any
 
 from magnetar_broker.broker import Broker
 from magnetar_broker.server.admin.operations.loading import Position, loaded, subscription_of
-from magnetar_broker.server.http.errors import Refused
+from magnetar_broker.server.http.messages import Refused
 from magnetar_broker.subscriptions.finding import first_since, last_message_id
 from magnetar_broker.topic.topic import Topic
 from magnetar_proto.names import TopicName

@@ -9,7 +9,7 @@ from magnetar_broker.server.clients.in_process_client import (
     InProcessClient,
     Unexpected,
 )
-from magnetar_broker.server.http.errors import Refused
+from magnetar_broker.server.http.messages import Refused
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.names import TopicName
 

@@ -10,8 +10,7 @@ from collections.abc import Iterator
 
 from magnetar_broker.base.formats import iso
 from magnetar_broker.server.admin.operations.reading import MAX_ENTRY_BYTES
-from magnetar_broker.server.http.errors import Refused
-from magnetar_broker.server.http.messages import Response
+from magnetar_broker.server.http.messages import Refused, Response
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.broker_metadata import broker_metadata_of
 from magnetar_proto.compression import decompress

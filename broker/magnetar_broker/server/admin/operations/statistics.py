@@ -7,7 +7,7 @@ from typing import Any
 
 from magnetar_broker.broker import Broker
 from magnetar_broker.server.admin.operations.loading import loaded, subscription_of
-from magnetar_broker.server.http.errors import Refused
+from magnetar_broker.server.http.messages import Refused
 from magnetar_broker.statistics.blockers import why_not_delivering
 from magnetar_broker.statistics.brief import encoded
 from magnetar_broker.statistics.internal import internal_info, internal_stats

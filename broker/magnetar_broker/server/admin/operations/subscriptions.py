@@ -4,7 +4,7 @@ from magnetar_broker.base.errors import InUse, NotAllowed
 from magnetar_broker.broker import Broker
 from magnetar_broker.dispatch.compacted import replaced, shown
 from magnetar_broker.server.admin.operations.loading import Position, loaded
-from magnetar_broker.server.http.errors import Refused
+from magnetar_broker.server.http.messages import Refused
 from magnetar_broker.subscriptions.skipping import place_in
 from magnetar_broker.topic.loaded_topics import AnyTopic
 from magnetar_broker.topic.topic import Topic

@@ -4,7 +4,7 @@ from magnetar_broker.names.directory import Directory
 from magnetar_broker.names.policy_enforcement import namespace_of
 from magnetar_broker.policies.policy import Subject
 from magnetar_broker.policies.without_effect import ALLOWED_CLUSTERS, REPLICATION_CLUSTERS
-from magnetar_broker.server.http.errors import Refused
+from magnetar_broker.server.http.messages import Refused
 
 Clusters = tuple[str, ...]
 

@@ -18,14 +18,17 @@ from magnetar_broker.server.admin.context import (
     Handler,
     existing_namespace,
     existing_topic,
-    flag_of,
-    json_of,
     serving,
     topic_of,
 )
 from magnetar_broker.server.admin.policies.json_schema import schema_of
-from magnetar_broker.server.http.errors import Refused
-from magnetar_broker.server.http.messages import Request, Response, json_response, text_response
+from magnetar_broker.server.http.messages import (
+    Refused,
+    Request,
+    Response,
+    json_response,
+    text_response,
+)
 from magnetar_broker.server.http.table import Route
 from magnetar_proto.admin.bodies import Body
 from magnetar_proto.admin.policy import Level
@@ -51,7 +54,7 @@ class PolicyHandlers(Generic[T]):
         directory = serving(context)
         subject = await subject_of(directory, request)
         value: T | None
-        if isinstance(subject, TopicName) and flag_of(request, "applied"):
+        if isinstance(subject, TopicName) and request.flag("applied"):
             return self._answer((await directory.policies.effective(self.policy, subject)).value)
         value = await directory.policies.explicit(self.policy, subject)
         if value is None and self.path.shows_default:
@@ -103,7 +106,7 @@ class PolicyHandlers(Generic[T]):
 
     def _body(self, request: Request) -> Any:
         try:
-            return json_of(request)
+            return request.json()
         except Refused:
             if not self.path.raw:
                 raise
@@ -137,7 +140,7 @@ async def topic_with_policies(directory: Directory, request: Request) -> TopicNa
     topic = topic_of(request)
     if topic.partition >= 0:
         raise Refused(412, f"{topic} is a partition and has no policies: use those of {topic.base}")
-    if flag_of(request, "isGlobal"):
+    if request.flag("isGlobal"):
         raise Refused(400, "isGlobal: this broker has no global policies; leave the parameter out")
     return await existing_topic(directory, request)
 

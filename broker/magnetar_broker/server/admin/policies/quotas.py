@@ -13,15 +13,9 @@ from magnetar_broker.policies.policy import Origin, Policy, Subject
 from magnetar_broker.policies.retention import Retention
 from magnetar_broker.policies.table import BACKLOG_QUOTA_SIZE, RETENTION
 from magnetar_broker.policies.values import BacklogQuota
-from magnetar_broker.server.admin.context import (
-    AdminContext,
-    flag_of,
-    json_of,
-    serving,
-)
+from magnetar_broker.server.admin.context import AdminContext, serving
 from magnetar_broker.server.admin.policies.policy_handlers import decoded, subject_of
-from magnetar_broker.server.http.errors import Refused
-from magnetar_broker.server.http.messages import Request, Response, json_response
+from magnetar_broker.server.http.messages import Refused, Request, Response, json_response
 
 TYPES: dict[str, Policy[BacklogQuota]] = QUOTA_TYPES
 Quotas = Mapping[Policy[BacklogQuota], BacklogQuota | None]
@@ -96,7 +90,7 @@ async def on_get(context: AdminContext, request: Request) -> Response:
     directory = serving(context)
     subject = await subject_of(directory, request)
     policies = directory.policies
-    if not flag_of(request, "applied"):
+    if not request.flag("applied"):
         explicit: dict[Policy[BacklogQuota], BacklogQuota | None] = {}
         for policy in TYPES.values():
             quota: BacklogQuota | None = await policies.explicit(policy, subject)
@@ -112,7 +106,7 @@ async def on_set(context: AdminContext, request: Request) -> Response:
     directory = serving(context)
     policy = _policy(request)
     subject = await subject_of(directory, request)
-    value = json_of(request) if request.body.strip() else None
+    value = request.json_or_none()
     if value is None and isinstance(subject, str):
         raise Refused(400, "the body is empty: expected limitSize or limitTime, and policy")
     quota = None if value is None else decoded(policy.codec, value)

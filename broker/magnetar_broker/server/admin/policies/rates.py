@@ -3,13 +3,7 @@
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.policies.table import SUBSCRIPTION_DISPATCH_RATE, SUBSCRIPTION_DISPATCH_RATES
 from magnetar_broker.policies.values import DispatchRate
-from magnetar_broker.server.admin.context import (
-    AdminContext,
-    flag_of,
-    json_of,
-    serving,
-    subscription_of,
-)
+from magnetar_broker.server.admin.context import AdminContext, serving, subscription_of
 from magnetar_broker.server.admin.policies.policy_handlers import (
     decoded,
     topic_with_policies,
@@ -25,7 +19,7 @@ async def on_get(context: AdminContext, request: Request) -> Response:
     directory = serving(context)
     topic = await topic_with_policies(directory, request)
     rate = (await _explicit(directory, topic)).get(subscription_of(request))
-    if rate is None and flag_of(request, "applied"):
+    if rate is None and request.flag("applied"):
         rate = (await directory.policies.effective(SUBSCRIPTION_DISPATCH_RATE, topic)).value
     return text_response("") if rate is None else json_response(CODEC.encode(rate))
 
@@ -34,7 +28,7 @@ async def on_set(context: AdminContext, request: Request) -> Response:
     """Set the dispatch rate of a subscription; an empty body deletes it."""
     directory = serving(context)
     topic = await topic_with_policies(directory, request)
-    value = json_of(request) if request.body.strip() else None
+    value = request.json_or_none()
     return await _set(
         directory, topic, subscription_of(request), None if value is None else decoded(CODEC, value)
     )
