@@ -21,7 +21,7 @@ from magnetar_broker.server.admin.linked_owners import LinkedOwners
 from magnetar_broker.server.admin.owners import SoleProcess
 from magnetar_broker.server.admin.routes import ROUTES
 from magnetar_broker.server.http.errors import refusal_of
-from magnetar_broker.server.http.messages import Request, Response
+from magnetar_broker.server.http.messages import NO_CONTENT, Request, Response
 from magnetar_broker.server.pages.health import HealthCheck
 from magnetar_broker.server.pages.linked_health import LinkedHealth
 from magnetar_broker.standalone import standalone
@@ -69,7 +69,7 @@ class World(LogWorld):
         try:
             route, parameters = ROUTES.find(method, path)
             answer = route.handler(self.context, replace(request, parameters=parameters))
-            return self.do(cast(Coroutine[Any, Any, Response], answer))
+            return self.do(cast(Coroutine[Any, Any, Response | None], answer)) or NO_CONTENT
         except Exception as error:
             return refusal_of(request, error)
 

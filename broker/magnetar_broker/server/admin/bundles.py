@@ -49,14 +49,13 @@ def bundles_json(of_namespace: Bundles) -> dict[str, Any]:
 # Unloading and moving -------------------------------------------------------------------
 
 
-async def unload_namespace(context: AdminContext, request: Request) -> Response:
+async def unload_namespace(context: AdminContext, request: Request) -> None:
     """Close all topics of a namespace; their clients reconnect by themselves."""
     directory, name = await namespace_in(context, request)
     await for_each(directory.runtime, directory.topic_host.loaded(name), directory.opening.unload)
-    return Response(status=204)
 
 
-async def unload(context: AdminContext, request: Request) -> Response:
+async def unload(context: AdminContext, request: Request) -> None:
     """Close the topics of a bundle, whose clients reconnect; with a destination, move it there."""
     directory = serving(context)
     name, bundle = await existing_namespace(directory, request), request.part("bundle")
@@ -67,10 +66,9 @@ async def unload(context: AdminContext, request: Request) -> Response:
         else:
             process = required_process(directory, request, destination, missing_status=409)
             await directory.bundles.move(name, bundle, process)
-    return Response(status=204)
 
 
-async def delete(context: AdminContext, request: Request) -> Response:
+async def delete(context: AdminContext, request: Request) -> None:
     """Delete the topics of a bundle: 409 if there are any, unless `force` is set and allowed."""
     directory = serving(context)
     name, bundle = await existing_namespace(directory, request), request.part("bundle")
@@ -96,13 +94,12 @@ async def delete(context: AdminContext, request: Request) -> Response:
             )
     for topic in topics:
         await directory.deletion.topics.delete(topic, force=True)
-    return Response(status=204)
 
 
 # Splitting ------------------------------------------------------------------------------
 
 
-async def split(context: AdminContext, request: Request) -> Response:
+async def split(context: AdminContext, request: Request) -> None:
     """Divide a bundle; its parts keep its owner, and its topics stay open without `unload`."""
     directory = serving(context)
     algorithm = request.query.get("splitAlgorithmName") or ALGORITHMS[0]
@@ -123,7 +120,6 @@ async def split(context: AdminContext, request: Request) -> Response:
     with refusing_bundle():
         where = hashes_of_split(algorithm, bundle, hashes, positions)
         await directory.bundles.split(name, bundle, where, request.flag("unload"))
-    return Response(status=204)
 
 
 def _positions_of(request: Request) -> list[int]:

@@ -8,13 +8,12 @@ from magnetar_broker.server.http.messages import Refused, Request, Response, jso
 from magnetar_proto.names import TopicName
 
 
-async def compact(context: AdminContext, request: Request) -> Response:
+async def compact(context: AdminContext, request: Request) -> None:
     """Start the compaction of a topic, or of all its partitions; 409 if it is already running."""
     directory, name = serving(context), topic_of(request)
     for part in await directory.parts(name):
         await _check(directory, part)
         await context.owners.ask(start_compaction, part)
-    return Response(status=204)
 
 
 async def status(context: AdminContext, request: Request) -> Response:

@@ -51,7 +51,8 @@ class AdminContext:
     """Held while a message is read to be shown, because each can be large."""
 
 
-Handler = Callable[[AdminContext, Request], Awaitable[Response]]
+Handler = Callable[[AdminContext, Request], Awaitable[Response | None]]
+"""A function that answers a request; None is an answer without content, 204."""
 
 
 def serving(context: AdminContext) -> Directory:

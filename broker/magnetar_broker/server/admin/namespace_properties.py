@@ -18,19 +18,17 @@ async def properties(context: AdminContext, request: Request) -> Response:
     return json_response(stored.properties)
 
 
-async def add_properties(context: AdminContext, request: Request) -> Response:
+async def add_properties(context: AdminContext, request: Request) -> None:
     """Add properties; those that exist get the new values."""
     directory, name = await namespace_in(context, request)
     new = properties_of(request)
     await directory.namespaces.change_properties(name, lambda old: bounded(old | new))
-    return Response(status=204)
 
 
-async def clear_properties(context: AdminContext, request: Request) -> Response:
+async def clear_properties(context: AdminContext, request: Request) -> None:
     """Remove all properties."""
     directory, name = await namespace_in(context, request)
     await directory.namespaces.change_properties(name, lambda _: {})
-    return Response(status=204)
 
 
 async def property_(context: AdminContext, request: Request) -> Response:
@@ -41,12 +39,11 @@ async def property_(context: AdminContext, request: Request) -> Response:
     return text_response(stored.properties.get(key, ""))
 
 
-async def set_property(context: AdminContext, request: Request) -> Response:
+async def set_property(context: AdminContext, request: Request) -> None:
     """Set one property."""
     directory, name = await namespace_in(context, request)
     key, value = request.part("key"), request.part("value")
     await directory.namespaces.change_properties(name, lambda old: bounded({**old, key: value}))
-    return Response(status=204)
 
 
 async def remove_property(context: AdminContext, request: Request) -> Response:

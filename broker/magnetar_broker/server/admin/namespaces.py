@@ -67,7 +67,7 @@ async def namespace(context: AdminContext, request: Request) -> Response:
 # Creating and deleting -------------------------------------------------------------------
 
 
-async def create(context: AdminContext, request: Request) -> Response:
+async def create(context: AdminContext, request: Request) -> None:
     """Create a namespace with the policies in the body; it cannot be used before all are stored."""
     directory, name = serving(context), NamespaceName.parse(namespace_of(request))
     document = request.json_or_none()
@@ -86,7 +86,6 @@ async def create(context: AdminContext, request: Request) -> Response:
     new = Namespace(_bundles_of(document.get("bundles")), properties, permissions)
     explicit = _policies_of(directory, document)
     await directory.creation.namespace(name, new, explicit)
-    return Response(status=204)
 
 
 async def _check_clusters(directory: Directory, name: NamespaceName, clusters: object) -> None:
@@ -130,7 +129,7 @@ def _policies_of(directory: Directory, document: dict[str, Any]) -> PolicyValues
         raise Refused(400, str(error)) from error
 
 
-async def delete(context: AdminContext, request: Request) -> Response:
+async def delete(context: AdminContext, request: Request) -> None:
     """Delete a namespace; with `force` its topics too, if the settings allow that."""
     directory, name = serving(context), namespace_of(request)
     force = request.flag("force")
@@ -140,4 +139,3 @@ async def delete(context: AdminContext, request: Request) -> Response:
             "force is not allowed: set forceDeleteNamespaceAllowed=true, or delete topics first",
         )
     await directory.deletion.namespace(name, force)
-    return Response(status=204)

@@ -46,11 +46,10 @@ async def grant(context: AdminContext, request: Request) -> Response:
     return _granted(context)
 
 
-async def revoke(context: AdminContext, request: Request) -> Response:
+async def revoke(context: AdminContext, request: Request) -> None:
     """Revoke all permissions of a role on all topics of a namespace."""
     permissions, namespace = await _in_namespace(context, request)
     await permissions.revoke(namespace, _role(request))
-    return Response(status=204)
 
 
 # Subscriptions -----------------------------------------------------------------------------
@@ -70,7 +69,7 @@ async def grant_subscription(context: AdminContext, request: Request) -> Respons
     return _granted(context)
 
 
-async def revoke_subscription(context: AdminContext, request: Request) -> Response:
+async def revoke_subscription(context: AdminContext, request: Request) -> None:
     """Revoke a role's permission to use a subscription."""
     permissions, namespace = await _in_namespace(context, request)
     subscription = request.part("subscription")
@@ -78,7 +77,6 @@ async def revoke_subscription(context: AdminContext, request: Request) -> Respon
     if subscription not in known:
         raise Refused(404, f"{subscription} has no permissions in {namespace}: check the name")
     await permissions.revoke_subscription(namespace, subscription, _role(request))
-    return Response(status=204)
 
 
 # Topics ------------------------------------------------------------------------------------
@@ -98,11 +96,10 @@ async def grant_on_topic(context: AdminContext, request: Request) -> Response:
     return _granted(context)
 
 
-async def revoke_on_topic(context: AdminContext, request: Request) -> Response:
+async def revoke_on_topic(context: AdminContext, request: Request) -> None:
     """Revoke the permissions of a role on a topic itself."""
     permissions, topic = await _on_topic(context, request)
     await permissions.revoke_on_topics([TopicGrant(topic, _role(request), list(ACTIONS))])
-    return Response(status=204)
 
 
 async def grant_on_topics(context: AdminContext, request: Request) -> Response:
@@ -111,11 +108,10 @@ async def grant_on_topics(context: AdminContext, request: Request) -> Response:
     return _granted(context)
 
 
-async def revoke_on_topics(context: AdminContext, request: Request) -> Response:
+async def revoke_on_topics(context: AdminContext, request: Request) -> None:
     """Take actions from roles on topics, all without `actions`; together for each namespace."""
     grants = _of_topics(request, otherwise=ACTIONS)
     await serving(context).permissions.revoke_on_topics(grants)
-    return Response(status=204)
 
 
 def _of_topics(request: Request, otherwise: Sequence[str] | None = None) -> list[TopicGrant]:

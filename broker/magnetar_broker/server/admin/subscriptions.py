@@ -33,7 +33,7 @@ async def subscriptions(context: AdminContext, request: Request) -> Response:
     return json_response(sorted(found))
 
 
-async def create(context: AdminContext, request: Request) -> Response:
+async def create(context: AdminContext, request: Request) -> None:
     """Create a subscription on every partition without it; the topic, too, if use creates it."""
     directory, topic = serving(context), topic_of(request)
     await existing_namespace(directory, request)
@@ -51,7 +51,6 @@ async def create(context: AdminContext, request: Request) -> Response:
         )
     for part in lacking:
         await ask(operations.create, part, name, message, excluded, properties)
-    return Response(status=204)
 
 
 def _start(request: Request) -> tuple[MessagePosition, dict[str, str]]:
@@ -69,7 +68,7 @@ def _start(request: Request) -> tuple[MessagePosition, dict[str, str]]:
     return place, bounded(checked_properties(properties or {}))
 
 
-async def delete(context: AdminContext, request: Request) -> Response:
+async def delete(context: AdminContext, request: Request) -> None:
     """Delete a subscription on every partition that has it; with `force` also with consumers."""
     directory, topic = await topic_in(context, request)
     name, ask = subscription_of(request), context.owners.ask
@@ -83,7 +82,6 @@ async def delete(context: AdminContext, request: Request) -> Response:
         raise operations.in_use(name)
     for part in parts:
         await ask(operations.delete, part, name, force)
-    return Response(status=204)
 
 
 # Properties -----------------------------------------------------------------------------
@@ -97,12 +95,11 @@ async def properties(context: AdminContext, request: Request) -> Response:
     return json_response(merged)
 
 
-async def set_properties(context: AdminContext, request: Request) -> Response:
+async def set_properties(context: AdminContext, request: Request) -> None:
     """Replace all properties of a subscription."""
     new = bounded(properties_of(request))
     for part, _ in await _properties(context, request):
         await context.owners.ask(operations.set_properties, part, subscription_of(request), new)
-    return Response(status=204)
 
 
 async def _properties(

@@ -20,21 +20,19 @@ async def tenant(context: AdminContext, request: Request) -> Response:
     return json_response(found.fields())
 
 
-async def create(context: AdminContext, request: Request) -> Response:
+async def create(context: AdminContext, request: Request) -> None:
     """Create a tenant."""
     directory, name = serving(context), _name(request)
     await directory.tenants.create(name, await _tenant(directory, request))
-    return Response(status=204)
 
 
-async def change(context: AdminContext, request: Request) -> Response:
+async def change(context: AdminContext, request: Request) -> None:
     """Replace a tenant's admin roles and allowed clusters."""
     directory, name = serving(context), _name(request)
     await directory.tenants.change(name, await _tenant(directory, request))
-    return Response(status=204)
 
 
-async def delete(context: AdminContext, request: Request) -> Response:
+async def delete(context: AdminContext, request: Request) -> None:
     """Delete a tenant; with `force` its namespaces too, if the settings allow that."""
     directory, name = serving(context), _name(request)
     force = request.flag("force")
@@ -44,7 +42,6 @@ async def delete(context: AdminContext, request: Request) -> Response:
             "force is not allowed: set forceDeleteTenantAllowed=true, or delete namespaces first",
         )
     await directory.deletion.tenant(name, force)
-    return Response(status=204)
 
 
 def _name(request: Request) -> str:

@@ -27,7 +27,7 @@ async def properties(context: AdminContext, request: Request) -> Response:
     return json_response(await context.owners.ask(topics.properties, topic))
 
 
-async def add_properties(context: AdminContext, request: Request) -> Response:
+async def add_properties(context: AdminContext, request: Request) -> None:
     """Add properties; those that exist get the new values."""
     topic = await _persistent(context, request)
     new = properties_of(request)
@@ -35,10 +35,9 @@ async def add_properties(context: AdminContext, request: Request) -> Response:
         await _change(context, topic, lambda old: bounded(old | new))
     else:
         await context.owners.ask(topics.add_properties, topic, new)
-    return Response(status=204)
 
 
-async def remove_property(context: AdminContext, request: Request) -> Response:
+async def remove_property(context: AdminContext, request: Request) -> None:
     """Remove the property whose `key` is in the query; it need not exist."""
     topic = await _persistent(context, request)
     key = request.query.get("key")
@@ -48,7 +47,6 @@ async def remove_property(context: AdminContext, request: Request) -> Response:
         )
     else:
         await context.owners.ask(topics.remove_property, topic, key)
-    return Response(status=204)
 
 
 async def _persistent(context: AdminContext, request: Request) -> TopicName:

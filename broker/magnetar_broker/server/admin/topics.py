@@ -90,7 +90,7 @@ async def partitioned_topics(context: AdminContext, request: Request) -> Respons
 # Creating ------------------------------------------------------------------------------
 
 
-async def create(context: AdminContext, request: Request) -> Response:
+async def create(context: AdminContext, request: Request) -> None:
     """Create a topic without partitions; durable when answered."""
     directory, topic = serving(context), topic_of(request)
     await existing_namespace(directory, request)
@@ -112,7 +112,6 @@ async def create(context: AdminContext, request: Request) -> Response:
             raise Refused(409, str(error)) from error  # 409, not 412 as for other limits
     else:
         await directory.opening.create_non_persistent(topic)
-    return Response(status=204)
 
 
 def _check_source(properties: Properties) -> None:
@@ -125,7 +124,7 @@ def _check_new(topic: TopicName) -> None:
         raise Refused(400, f"{topic} is the name of a system topic: choose another name")
 
 
-async def create_partitioned(context: AdminContext, request: Request) -> Response:
+async def create_partitioned(context: AdminContext, request: Request) -> None:
     """Create a partitioned topic; durable when answered."""
     directory, topic = serving(context), topic_of(request)
     await existing_namespace(directory, request)
@@ -136,7 +135,6 @@ async def create_partitioned(context: AdminContext, request: Request) -> Respons
     if not 0 < new.partitions <= most:
         raise Refused(406, f"partitions is {new.partitions}: expected 1 to {most}")
     await directory.creation.partitioned(topic, new)
-    return Response(status=204)
 
 
 def _most(directory: Directory) -> int:
@@ -180,7 +178,7 @@ async def partitions(context: AdminContext, request: Request) -> Response:
     return json_response({"partitions": count, "deleted": False, **properties})
 
 
-async def grow(context: AdminContext, request: Request) -> Response:
+async def grow(context: AdminContext, request: Request) -> None:
     """Add partitions to a topic; durable when answered."""
     directory, topic = serving(context), topic_of(request)
     _check_base(topic)
@@ -196,43 +194,37 @@ async def grow(context: AdminContext, request: Request) -> Response:
     if wanted > most:
         raise Refused(406, f"partitions is {wanted}: the limit is {most}")
     await directory.creation.grow(topic, wanted)
-    return Response(status=204)
 
 
-async def create_missed_partitions(context: AdminContext, request: Request) -> Response:
+async def create_missed_partitions(context: AdminContext, request: Request) -> None:
     """Accept, with nothing to do: all partitions exist with their topic."""
     directory, topic = await topic_in(context, request)
     if topic.partition >= 0 or not await directory.catalogue.partitions(topic):
         raise Refused(404, f"{topic} is not a partitioned topic: name one")
-    return Response(status=204)
 
 
 # Deleting and unloading ---------------------------------------------------------------------
 
 
-async def delete(context: AdminContext, request: Request) -> Response:
+async def delete(context: AdminContext, request: Request) -> None:
     """Delete a topic that is not partitioned; with `force` also while clients are connected."""
     directory, topic = serving(context), topic_of(request)
+    # A non-persistent topic may have ended with its last client: this is not an error.
     if topic.is_persistent or await directory.exists(topic):
         await existing_topic(directory, request)
         await directory.deletion.topics.delete(topic, request.flag("force"))
-    return Response(
-        status=204
-    )  # a non-persistent topic may have ended with its last client: no error
 
 
-async def delete_partitioned(context: AdminContext, request: Request) -> Response:
+async def delete_partitioned(context: AdminContext, request: Request) -> None:
     """Delete a partitioned topic with its partitions; with `force` also while in use."""
     directory, topic = serving(context), topic_of(request)
     _check_base(topic)
     await existing_namespace(directory, request)
     await directory.deletion.topics.delete_partitioned(topic, request.flag("force"))
-    return Response(status=204)
 
 
-async def unload(context: AdminContext, request: Request) -> Response:
+async def unload(context: AdminContext, request: Request) -> None:
     """Close a topic, or all its partitions; their clients reconnect by themselves."""
     directory, topic = await topic_in(context, request)
     for part in await directory.parts(topic):
         await directory.opening.unload(part)
-    return Response(status=204)

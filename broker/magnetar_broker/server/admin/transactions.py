@@ -50,7 +50,7 @@ async def coordinator_internal_stats(context: AdminContext, request: Request) ->
     )
 
 
-async def scale(context: AdminContext, request: Request) -> Response:
+async def scale(context: AdminContext, request: Request) -> None:
     """Raise the number of coordinators to the number in the body; it cannot be lowered."""
     present, wanted = await _number(context), request.json()
     if not isinstance(wanted, int) or isinstance(wanted, bool) or wanted <= 0:
@@ -60,7 +60,6 @@ async def scale(context: AdminContext, request: Request) -> Response:
     if wanted > MAX_COORDINATORS:
         raise Refused(406, f"{wanted} coordinators exceed the limit of {MAX_COORDINATORS}")
     await context.directory.creation.grow(COORDINATORS, wanted)
-    return Response(status=204)
 
 
 # Transactions ---------------------------------------------------------------------------------
@@ -105,11 +104,10 @@ async def _unless_gone(asked: Awaitable[dict[str, Any]]) -> dict[str, Any]:
         return {}
 
 
-async def abort_transaction(context: AdminContext, request: Request) -> Response:
+async def abort_transaction(context: AdminContext, request: Request) -> None:
     """Abort an open transaction; it has ended everywhere when this is answered."""
     partition, least = await _transaction(context, request)
     await context.owners.ask(transactions.abort, partition, least)
-    return Response(status=204)
 
 
 async def _transaction(context: AdminContext, request: Request) -> tuple[TopicName, int]:

@@ -103,6 +103,9 @@ class Response:
     """Additional headers, whose names may be repeated."""
 
 
+NO_CONTENT = Response(status=204)
+
+
 def text_response(text: str) -> Response:
     """Return a text as it is, labelled as JSON: existing clients expect this content type."""
     return Response(text.encode(), "application/json; charset=utf-8")

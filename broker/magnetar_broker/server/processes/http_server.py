@@ -17,7 +17,7 @@ from magnetar_broker.server.admin.owners import SoleProcess
 from magnetar_broker.server.http.connection import HttpConnection
 from magnetar_broker.server.http.errors import refusal_of
 from magnetar_broker.server.http.guard import HttpGuard
-from magnetar_broker.server.http.messages import Request, Response
+from magnetar_broker.server.http.messages import NO_CONTENT, Request, Response
 from magnetar_broker.server.http.table import NoRoute, Route, Table
 from magnetar_broker.server.pages.audit import AuditLog
 from magnetar_broker.server.pages.broker_page import BrokerPage
@@ -123,7 +123,7 @@ class HttpServer:
             changes = route.endpoint.changes(request.query)
             request = replace(request, parameters=parameters)
             await authorize(self._context, route.endpoint, request)
-            response = await route.handler(self._context, request)
+            response = await route.handler(self._context, request) or NO_CONTENT
         except NoRoute as error:
             response = refusal_of(request, feature_of(request.path) or error)
         except Exception as error:

@@ -63,12 +63,11 @@ filters = _always(200)
 delete_filters = _always(204)
 
 
-async def set_filters(context: AdminContext, request: Request) -> Response:
+async def set_filters(context: AdminContext, request: Request) -> None:
     """Refuse every entry filter; an empty body, or null, is accepted."""
     await _subject(context, request)
     if request.body.strip() and request.json() is not None:
         raise Refused(400, "this broker has no entry filters: filter in consumers")
-    return Response(status=204)
 
 
 # Replicated subscriptions ------------------------------------------------------------------
@@ -82,11 +81,10 @@ async def replicated(context: AdminContext, request: Request) -> Response:
     return json_response(dict.fromkeys(map(str, topics), False))
 
 
-async def set_replicated(context: AdminContext, request: Request) -> Response:
+async def set_replicated(context: AdminContext, request: Request) -> None:
     """Accept that a subscription is not replicated, and refuse that it is."""
     wanted = request.json()
     for topic in await topics_with_messages(context, request):
         await context.owners.ask(require_subscription, topic, subscription_of(request))
     if wanted is not False:
         raise Refused(412, "subscriptions are not replicated here: there are no other clusters")
-    return Response(status=204)

@@ -98,7 +98,7 @@ def _stored(request: Request) -> Response:
     return Response(headers={"Warning": f'299 - "{left_out} not stored: {why}"'})
 
 
-async def delete(context: AdminContext, request: Request) -> Response:
+async def delete(context: AdminContext, request: Request) -> None:
     """Remove another cluster; 412 while a tenant may use it."""
     directory, name = serving(context), name_of(request)
     await required(directory, name)
@@ -110,7 +110,6 @@ async def delete(context: AdminContext, request: Request) -> Response:
                 412, f"tenant {tenant} may use cluster {name}: change its allowedClusters first"
             )
     await directory.clusters.delete(name)
-    return Response(status=204)
 
 
 async def _data(directory: Directory, request: Request, name: str) -> dict[str, Any]:
@@ -191,7 +190,7 @@ async def peers(context: AdminContext, request: Request) -> Response:
     return json_response(names) if names else text_response("")
 
 
-async def set_peers(context: AdminContext, request: Request) -> Response:
+async def set_peers(context: AdminContext, request: Request) -> None:
     """Replace the peers of a cluster."""
     directory, name = serving(context), name_of(request)
     await required(directory, name)
@@ -203,7 +202,6 @@ async def set_peers(context: AdminContext, request: Request) -> Response:
         return others | ({"peerClusterNames": new} if new else {})
 
     await directory.clusters.change_part(name, parts.DATA, changed)
-    return Response(status=204)
 
 
 async def _check_peers(directory: Directory, name: str, wanted: list[str]) -> None:

@@ -95,8 +95,7 @@ async def internal(context: AdminContext, request: Request) -> Response:
     )
 
 
-async def shutdown(context: AdminContext, request: Request) -> Response:
+async def shutdown(context: AdminContext, request: Request) -> None:
     """Begin the graceful stop of the whole broker, as SIGTERM does."""
     logger.info("a request over HTTP asks to stop the broker")
     context.shutdown()
-    return Response(status=204)

@@ -57,7 +57,7 @@ def _limits_in(request: Request) -> dict[str, int]:
     return found
 
 
-async def delete_group(context: AdminContext, request: Request) -> Response:
+async def delete_group(context: AdminContext, request: Request) -> None:
     """Delete a resource group; 412 while a namespace is in it."""
     directory = serving(context)
     name = request.part("group")
@@ -70,7 +70,6 @@ async def delete_group(context: AdminContext, request: Request) -> Response:
                 f"DELETE /admin/v2/namespaces/{namespace}/resourcegroup",
             )
     await directory.resource_groups.delete(name)
-    return Response(status=204)
 
 
 async def set_of_namespace(context: AdminContext, request: Request) -> Response:

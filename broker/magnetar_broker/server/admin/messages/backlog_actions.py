@@ -77,35 +77,33 @@ def _count(request: Request, name: str) -> int:
 # Skipping and expiring ------------------------------------------------------------------
 
 
-async def skip(context: AdminContext, request: Request) -> Response:
+async def skip(context: AdminContext, request: Request) -> None:
     """Skip a number of messages of a subscription, the oldest first."""
     messages = _count(request, "messages")
     topic = await topic_with_messages(context, request, "skip messages")
     await context.owners.ask(operations.skip, topic, subscription_of(request), messages)
-    return Response(status=204)
 
 
-async def skip_everything(context: AdminContext, request: Request) -> Response:
+async def skip_everything(context: AdminContext, request: Request) -> None:
     """Skip all messages of a subscription."""
     for topic in await _subscribed(context, request):
         await context.owners.ask(operations.skip_everything, topic, subscription_of(request))
-    return Response(status=204)
 
 
-async def expire(context: AdminContext, request: Request) -> Response:
+async def expire(context: AdminContext, request: Request) -> None:
     """Skip the messages of a subscription that are older than a number of seconds."""
-    return await _expire(context, request, subscription_of(request))
+    await _expire(context, request, subscription_of(request))
 
 
-async def expire_for_all(context: AdminContext, request: Request) -> Response:
+async def expire_for_all(context: AdminContext, request: Request) -> None:
     """Skip the messages of all subscriptions that are older than a number of seconds.
 
     No subscription is changed if one of them is for other roles only.
     """
-    return await _expire(context, request, None)
+    await _expire(context, request, None)
 
 
-async def _expire(context: AdminContext, request: Request, subscription: str | None) -> Response:
+async def _expire(context: AdminContext, request: Request, subscription: str | None) -> None:
     seconds = _count(request, "seconds")
     topics, ask = await topics_with_messages(context, request), context.owners.ask
     found = [await ask(operations.expirable, topic, subscription) for topic in topics]
@@ -116,41 +114,36 @@ async def _expire(context: AdminContext, request: Request, subscription: str | N
         raise Refused(409, "nothing to expire: every message is acknowledged")
     for topic in topics:
         await ask(operations.expire, topic, subscription, seconds)
-    return Response(status=204)
 
 
-async def expire_to_message(context: AdminContext, request: Request) -> Response:
+async def expire_to_message(context: AdminContext, request: Request) -> None:
     """Skip the messages of a subscription up to one, including it unless it is `excluded`."""
     topic = await topic_with_messages(context, request, "expire messages by id")
     place, name = message_position_of(request), subscription_of(request)
     await context.owners.ask(operations.expire_to_message, topic, name, *place)
-    return Response(status=204)
 
 
 # Resetting, deleting -------------------------------------------------------------------
 
 
-async def reset_to_time(context: AdminContext, request: Request) -> Response:
+async def reset_to_time(context: AdminContext, request: Request) -> None:
     """Move a subscription to the first message published at or after a time."""
     timestamp_ms, name = number_of(request, "timestamp", LONG), subscription_of(request)
     for topic in await _subscribed(context, request):
         await context.owners.ask(operations.reset_to_time, topic, name, timestamp_ms)
-    return Response(status=204)
 
 
-async def reset_to_message(context: AdminContext, request: Request) -> Response:
+async def reset_to_message(context: AdminContext, request: Request) -> None:
     """Move a subscription to a message, or to the next one if the message is `excluded`."""
     topic = await topic_with_messages(context, request, "reset the cursor to a message")
     place, name = message_position_of(request), subscription_of(request)
     await context.owners.ask(operations.reset_to_message, topic, name, *place)
-    return Response(status=204)
 
 
-async def truncate_topic(context: AdminContext, request: Request) -> Response:
+async def truncate_topic(context: AdminContext, request: Request) -> None:
     """Skip every message for all subscriptions, and delete all closed segments."""
     for topic in await topics_with_messages(context, request, refused=412):
         await context.owners.ask(operations.truncate_topic, topic)
-    return Response(status=204)
 
 
 async def trim(context: AdminContext, request: Request) -> Response:
@@ -166,8 +159,7 @@ async def explain(context: AdminContext, request: Request) -> Response:
     return json_response(await context.owners.ask(operations.explain, topic))
 
 
-async def check_quotas(context: AdminContext, request: Request) -> Response:
+async def check_quotas(context: AdminContext, request: Request) -> None:
     """Check all backlog quotas now, instead of at the next check."""
     serving(context)
     await context.owners.ask_all(operations.check_quotas)
-    return Response(status=204)

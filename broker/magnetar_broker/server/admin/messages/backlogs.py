@@ -6,14 +6,14 @@ from magnetar_broker.server.admin.context import AdminContext, namespace_of, ser
 from magnetar_broker.server.admin.operations import subscriptions
 from magnetar_broker.server.admin.operations.messages import skip_everything
 from magnetar_broker.server.admin.refusals import no_namespace, refusing_bundle
-from magnetar_broker.server.http.messages import Refused, Request, Response
+from magnetar_broker.server.http.messages import Refused, Request
 from magnetar_proto.names import TopicName
 
 REFUSED = 403
 """The status of requests that lack a permission."""
 
 
-async def clear(context: AdminContext, request: Request) -> Response:
+async def clear(context: AdminContext, request: Request) -> None:
     """Skip all messages of a namespace or a bundle, for all subscriptions or those with one name.
 
     No subscription is changed if one of them is for other roles only.
@@ -27,10 +27,9 @@ async def clear(context: AdminContext, request: Request) -> Response:
         raise Refused(404, f"no topic of {namespace} has a subscription {name}: check the name")
     for topic, name, _ in found:
         await context.owners.ask(skip_everything, topic, name)
-    return Response(status=204)
 
 
-async def unsubscribe(context: AdminContext, request: Request) -> Response:
+async def unsubscribe(context: AdminContext, request: Request) -> None:
     """Delete all subscriptions with one name; none of them if one has a consumer."""
     found = await _subscriptions(context, request)
     for topic, name, consumers in found:
@@ -42,7 +41,6 @@ async def unsubscribe(context: AdminContext, request: Request) -> Response:
             )
     for topic, name, _ in found:
         await context.owners.ask(subscriptions.delete, topic, name, False)
-    return Response(status=204)
 
 
 async def _subscriptions(

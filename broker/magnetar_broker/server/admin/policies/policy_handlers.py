@@ -85,11 +85,10 @@ class PolicyHandlers(Generic[T]):
         logger.info("%s of %s is stored without effect: %s", self.path.segment, subject, why)
         return Response(status=status, headers={"Warning": without_effect(self.path.segment, why)})
 
-    async def on_delete(self, context: AdminContext, request: Request) -> Response:
+    async def on_delete(self, context: AdminContext, request: Request) -> None:
         """Delete the policy."""
         directory = serving(context)
         await directory.enforcement.set(await subject_of(directory, request), {self.policy: None})
-        return Response(status=204)
 
     def _value(self, request: Request) -> T | None:
         if self.path.in_query:

@@ -101,7 +101,7 @@ async def on_get(context: AdminContext, request: Request) -> Response:
     return json_response(shown(own or {p: one.value for p, one in effective.items()}))
 
 
-async def on_set(context: AdminContext, request: Request) -> Response:
+async def on_set(context: AdminContext, request: Request) -> None:
     """Set one of the backlog quotas; an empty body deletes that of a topic."""
     directory = serving(context)
     policy = _policy(request)
@@ -113,12 +113,10 @@ async def on_set(context: AdminContext, request: Request) -> Response:
     if quota is not None:
         await _check_quota(directory, subject, policy, quota)
     await directory.enforcement.set(subject, {policy: quota})
-    return Response(status=204)
 
 
-async def on_remove(context: AdminContext, request: Request) -> Response:
+async def on_remove(context: AdminContext, request: Request) -> None:
     """Delete one of the backlog quotas."""
     directory = serving(context)
     policy = _policy(request)
     await directory.enforcement.set(await subject_of(directory, request), {policy: None})
-    return Response(status=204)

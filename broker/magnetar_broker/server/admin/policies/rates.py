@@ -24,20 +24,20 @@ async def on_get(context: AdminContext, request: Request) -> Response:
     return text_response("") if rate is None else json_response(CODEC.encode(rate))
 
 
-async def on_set(context: AdminContext, request: Request) -> Response:
+async def on_set(context: AdminContext, request: Request) -> None:
     """Set the dispatch rate of a subscription; an empty body deletes it."""
     directory = serving(context)
     topic = await topic_with_policies(directory, request)
     value = request.json_or_none()
-    return await _set(
+    await _set(
         directory, topic, subscription_of(request), None if value is None else decoded(CODEC, value)
     )
 
 
-async def on_delete(context: AdminContext, request: Request) -> Response:
+async def on_delete(context: AdminContext, request: Request) -> None:
     """Delete the dispatch rate of a subscription."""
     directory = serving(context)
-    return await _set(
+    await _set(
         directory, await topic_with_policies(directory, request), subscription_of(request), None
     )
 
@@ -48,10 +48,9 @@ async def _explicit(directory: Directory, topic: TopicName) -> dict[str, Dispatc
 
 async def _set(
     directory: Directory, topic: TopicName, subscription: str, rate: DispatchRate | None
-) -> Response:
+) -> None:
     def changed(rates: dict[str, DispatchRate] | None) -> dict[str, DispatchRate]:
         others = {name: one for name, one in (rates or {}).items() if name != subscription}
         return others if rate is None else {**others, subscription: rate}
 
     await directory.enforcement.update(topic, SUBSCRIPTION_DISPATCH_RATES, changed)
-    return Response(status=204)

@@ -21,7 +21,7 @@ from magnetar_broker.server.admin.policies.quotas import (
     check_namespace_retention,
     check_topic_retention,
 )
-from magnetar_broker.server.http.messages import Request, Response
+from magnetar_broker.server.http.messages import Request
 from magnetar_broker.server.http.table import Route
 from magnetar_proto.admin.policy import Level
 
@@ -47,12 +47,11 @@ HANDLERS: dict[str, list[PolicyHandlers[Any]]] = {
 }
 
 
-async def delete_all(context: AdminContext, request: Request) -> Response:
+async def delete_all(context: AdminContext, request: Request) -> None:
     """Delete all policies of a topic."""
     directory = serving(context)
     topic = await topic_with_policies(directory, request)
     await directory.enforcement.set(topic, dict.fromkeys(TABLE.values()))
-    return Response(status=204)
 
 
 def routes() -> Iterator[Route[Handler]]:
