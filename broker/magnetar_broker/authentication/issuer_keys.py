@@ -1,4 +1,8 @@
-"""The keys of issuers of OpenID Connect, fetched from the URL in the issuer's document."""
+"""The keys of issuers of OpenID Connect, fetched from the URL in the issuer's document.
+
+PyJWT's client of such keys is not used: it blocks its thread, and asks an issuer that does not
+answer again for each token.
+"""
 
 import json
 from collections import OrderedDict

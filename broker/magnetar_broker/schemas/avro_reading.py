@@ -4,6 +4,8 @@ The rules are those of schema resolution in Avro's specification.  Two differ as
 because deployed clients rely on it: records are matched by their fields, not by their names, except
 in unions with several records.  One is stricter: the scale of decimals must be equal, since clients
 would read wrong values without any error.
+
+Libraries for Avro read data, and do not compare schemas without data.
 """
 
 from collections.abc import Iterator

@@ -1,5 +1,6 @@
 """The requests of the controller to the loaded topics of a worker."""
 
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from magnetar_broker.authorization.rules import Grants
@@ -9,6 +10,9 @@ from magnetar_broker.policies.policy import subject_named
 from magnetar_broker.topic.local_topic_host import LocalTopicHost
 from magnetar_proto.names import TopicName
 
+ABOUT_TOPICS = ("load", "unload", "erase", "subscriptions_of", "subscribe_unlisted")
+"""The methods of `LocalTopicHost` whose first argument is a topic."""
+
 
 def serve_topic_host(topic_host: LocalTopicHost, link: Link) -> None:
     """Answer requests of `DistributedTopicHost`, and notify it of what is loaded."""
@@ -16,19 +20,8 @@ def serve_topic_host(topic_host: LocalTopicHost, link: Link) -> None:
     def notify(name: TopicName, is_loaded: bool) -> None:
         link.notify("topic_host.changed", str(name), is_loaded)
 
-    async def load(name: str, create: bool) -> bool:
-        return await topic_host.load(TopicName.parse(name), create)
-
     async def evict(names: list[str], condition: str) -> bool:
-        return await topic_host.evict(
-            [TopicName.parse(name) for name in names], Condition(condition)
-        )
-
-    async def unload(name: str) -> None:
-        await topic_host.unload(TopicName.parse(name))
-
-    async def erase(name: str) -> None:
-        await topic_host.erase(TopicName.parse(name))
+        return await topic_host.evict(list(map(TopicName.parse, names)), Condition(condition))
 
     async def apply(subject: str, partitions: int) -> None:
         await topic_host.apply(subject_named(subject), partitions)
@@ -38,27 +31,20 @@ def serve_topic_host(topic_host: LocalTopicHost, link: Link) -> None:
     ) -> None:
         await topic_host.reauthorize(namespace, Grants(admins, permissions, prefix_mode))
 
-    async def configure(changed: dict[str, str]) -> None:
-        await topic_host.configure(changed)
+    def about_topic(work: str) -> Callable[..., Coroutine[Any, Any, Any]]:
+        async def called(name: str, *rest: object) -> Any:
+            return await getattr(topic_host, work)(TopicName.parse(name), *rest)
 
-    async def subscriptions_of(name: str) -> list[str]:
-        return await topic_host.subscriptions_of(TopicName.parse(name))
-
-    async def subscribe_unlisted(name: str, subscriptions: list[str]) -> None:
-        await topic_host.subscribe_unlisted(TopicName.parse(name), subscriptions)
+        return called
 
     topic_host.topics.on_changed = notify
+    link.serve({f"topic_host.{work}": about_topic(work) for work in ABOUT_TOPICS})
     link.serve(
         {
-            "topic_host.load": load,
             "topic_host.evict": evict,
-            "topic_host.unload": unload,
-            "topic_host.erase": erase,
             "topic_host.apply": apply,
             "topic_host.reauthorize": reauthorize,
-            "topic_host.configure": configure,
+            "topic_host.configure": topic_host.configure,
             "topic_host.settings": topic_host.change_settings,
-            "topic_host.subscriptions_of": subscriptions_of,
-            "topic_host.subscribe_unlisted": subscribe_unlisted,
         }
     )

@@ -153,33 +153,24 @@ class DistributedTopicHost:
 
     async def apply(self, subject: Subject, partitions: int) -> None:
         # Ask every worker: a worker that has no such topic then knows the policies, too.
-        async def apply(link: Link) -> None:
-            asked: Awaitable[None] = link.request("topic_host.apply", str(subject), partitions)
-            await unless_ended(link, asked, None)
-
-        # promise[links.all() -> links.all()[:1]]: a change of policies is answered when all workers
-        #   have applied it
-        await for_each(self._runtime, self.links.all(), apply)
+        await self._ask_all("apply", str(subject), partitions)
 
     async def reauthorize(self, namespace: str, grants: Grants) -> None:
         admins, permissions, prefix_mode = grants
-
-        async def reauthorize(link: Link) -> None:
-            values = namespace, list(admins), permissions, prefix_mode
-            asked: Awaitable[None] = link.request("topic_host.reauthorize", *values)
-            await unless_ended(link, asked, None)
-
-        await for_each(self._runtime, self.links.all(), reauthorize)
+        await self._ask_all("reauthorize", namespace, list(admins), permissions, prefix_mode)
 
     async def configure(self, changed: Mapping[str, str]) -> None:
         self.changed_settings = dict(changed)
+        await self._ask_all("configure", self.changed_settings)
 
-        async def configure(link: Link) -> None:
-            asked: Awaitable[None] = link.request("topic_host.configure", self.changed_settings)
+    async def _ask_all(self, what: str, *values: object) -> None:
+        async def ask(link: Link) -> None:
+            asked: Awaitable[None] = link.request(f"topic_host.{what}", *values)
             await unless_ended(link, asked, None)
 
-        # promise[links.all() -> links.all()[:1]]: all workers follow a changed setting
-        await for_each(self._runtime, self.links.all(), configure)
+        # promise[links.all() -> links.all()[:1]]: a change of policies or settings is answered when
+        #   all workers have applied it
+        await for_each(self._runtime, self.links.all(), ask)
 
     # Subscriptions --------------------------------------------------------------------------
 

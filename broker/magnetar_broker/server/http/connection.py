@@ -1,4 +1,8 @@
-"""One HTTP connection: requests are answered one after the other, in their order."""
+"""One HTTP connection: requests are answered one after the other, in their order.
+
+It is h11 on the broker's own sockets, and not a framework, which would take as long to import as
+the rest of the broker.
+"""
 
 import asyncio
 import logging
