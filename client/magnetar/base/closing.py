@@ -1,7 +1,6 @@
 """Base class of objects that are closed at the end of an `async with`."""
 
 from abc import ABC, abstractmethod
-from types import TracebackType
 from typing import NoReturn, Protocol, Self
 
 from magnetar.base.errors import Closed
@@ -22,12 +21,7 @@ class Closing(ABC):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *about: object) -> None:
         await self.close()
 
 

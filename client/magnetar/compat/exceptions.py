@@ -197,33 +197,21 @@ class Interrupted(PulsarException):
     """The call was interrupted."""
 
 
+_CODES: Final = frozenset(pb.ServerError.keys())
 _BY_CODE: Final[dict[int, type[PulsarException]]] = {
+    pb.ServerError.Value(one.__name__): one
+    for one in PulsarException.__subclasses__()
+    if one.__name__ in _CODES
+} | {
     pb.MetadataError: BrokerMetadataError,
     pb.PersistenceError: BrokerPersistenceError,
-    pb.AuthenticationError: AuthenticationError,
-    pb.AuthorizationError: AuthorizationError,
-    pb.ConsumerBusy: ConsumerBusy,
     pb.ServiceNotReady: ServiceUnitNotReady,
-    pb.ProducerBlockedQuotaExceededError: ProducerBlockedQuotaExceededError,
-    pb.ProducerBlockedQuotaExceededException: ProducerBlockedQuotaExceededException,
-    pb.ChecksumError: ChecksumError,
-    pb.UnsupportedVersionError: UnsupportedVersionError,
-    pb.TopicNotFound: TopicNotFound,
-    pb.SubscriptionNotFound: SubscriptionNotFound,
-    pb.ConsumerNotFound: ConsumerNotFound,
     pb.TooManyRequests: TooManyLookupRequestException,
     pb.TopicTerminatedError: TopicTerminated,
-    pb.ProducerBusy: ProducerBusy,
-    pb.InvalidTopicName: InvalidTopicName,
-    pb.IncompatibleSchema: IncompatibleSchema,
-    pb.ConsumerAssignError: ConsumerAssignError,
     pb.TransactionCoordinatorNotFound: TransactionCoordinatorNotFoundError,
     pb.InvalidTxnStatus: InvalidTxnStatusError,
-    pb.NotAllowedError: NotAllowedError,
-    pb.TransactionConflict: TransactionConflict,
-    pb.TransactionNotFound: TransactionNotFound,
-    pb.ProducerFenced: ProducerFenced,
 }
+"""The exceptions by the code of the broker's refusal, whose name most of them have."""
 _BY_KIND: Final[tuple[tuple[type[Exception], type[PulsarException]], ...]] = (
     (errors.Closed, AlreadyClosed),
     (errors.OperationTimeout, Timeout),
