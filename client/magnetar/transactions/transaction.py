@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Coroutine, Hashable
-from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar, cast
 
 from magnetar.base.closing import Closing
@@ -202,15 +201,10 @@ class Transaction(Closing):
         await self.begin()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *about: object) -> None:
         if self._state != "open":
             return  # the block has ended it
-        if error is None:
+        if about[1] is None:  # no error
             await self.commit()
             return
         await self._give_up()
