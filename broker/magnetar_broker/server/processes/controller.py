@@ -50,12 +50,11 @@ from magnetar_broker.server.processes.multi_process import Prepared, bundle_owne
 from magnetar_broker.server.processes.process import Process
 from magnetar_broker.server.processes.shared_looks import serve_looks, share_looks
 from magnetar_broker.server.runtime.descriptors import Descriptors
-from magnetar_broker.server.runtime.event_loop import LoopFactory
 from magnetar_broker.server.runtime.garbage import THRESHOLD
 from magnetar_broker.server.runtime.ports import of_port
 from magnetar_broker.server.snapshots.making import Snapshots
 from magnetar_broker.server.snapshots.part import LinkedPart
-from magnetar_broker.server.supervision.children import Context, name_of
+from magnetar_broker.server.supervision.children import name_of
 from magnetar_broker.server.supervision.control import (
     Drain,
     Drained,
@@ -74,20 +73,6 @@ from magnetar_storage.runtime.mutex import Mutex
 from magnetar_storage.space.disk_space import SpaceState
 
 logger = logging.getLogger(__name__)
-
-
-def run_controller(factory: LoopFactory, prepared: Prepared, context: Context) -> None:
-    """Run the controller until the supervisor asks it to stop."""
-
-    async def main() -> None:
-        process = Process(context)
-        try:
-            await Controller(prepared, process).run()
-        finally:
-            process.end()
-
-    with asyncio.Runner(loop_factory=factory) as runner:
-        runner.run(main())
 
 
 class Controller:

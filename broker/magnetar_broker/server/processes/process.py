@@ -4,15 +4,18 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from magnetar_broker.server.runtime.asyncio_runtime import LoopClock, LoopTasks, ThreadWorkers
+from magnetar_broker.server.runtime.event_loop import LoopFactory
 from magnetar_broker.server.runtime.loop_timer import LoopTimer
 from magnetar_broker.server.runtime.phases import Phases
 from magnetar_broker.server.supervision.children import Context
 from magnetar_broker.server.supervision.control import CheckFiles, Message, Peer, Ready, Stop
 
 logger = logging.getLogger(__name__)
+
+P = TypeVar("P")
 
 
 class Process:
@@ -101,3 +104,26 @@ class Process:
             else:
                 assert self._obey is not None, message
                 self._obey(message)
+
+
+class Part(Protocol):
+    """The controller, or a worker."""
+
+    async def run(self) -> None:
+        """Serve until the supervisor asks it to stop."""
+
+
+def run(
+    make: Callable[[P, Process], Part], factory: LoopFactory, prepared: P, context: Context
+) -> None:
+    """Run the controller or a worker until the supervisor asks it to stop."""
+
+    async def main() -> None:
+        process = Process(context)
+        try:
+            await make(prepared, process).run()
+        finally:
+            process.end()
+
+    with asyncio.Runner(loop_factory=factory) as runner:
+        runner.run(main())

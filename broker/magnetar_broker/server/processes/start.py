@@ -44,17 +44,18 @@ def start(read: Read) -> int:
         logger.warning("%s", warning)
     if workers > 1:
         # Only these processes need the imports: a broker of one process does without them.
-        from magnetar_broker.server.processes.controller import run_controller  # noqa: PLC0415
+        from magnetar_broker.server.processes.controller import Controller  # noqa: PLC0415
         from magnetar_broker.server.processes.multi_process import serve_several  # noqa: PLC0415
-        from magnetar_broker.server.processes.worker import run_worker  # noqa: PLC0415
+        from magnetar_broker.server.processes.process import run  # noqa: PLC0415
+        from magnetar_broker.server.processes.worker import Worker  # noqa: PLC0415
 
         phases.end(IMPORTS)
         return serve_several(
             settings,
             read,
             workers,
-            partial(run_controller, factory),
-            partial(run_worker, factory),
+            partial(run, Controller, factory),
+            partial(run, Worker, factory),
             usable_cores(),
             phases,
         )

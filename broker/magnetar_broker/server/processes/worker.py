@@ -36,12 +36,11 @@ from magnetar_broker.server.processes.multi_process import Prepared, bundle_owne
 from magnetar_broker.server.processes.process import Process
 from magnetar_broker.server.processes.shared_looks import serve_looks, share_looks
 from magnetar_broker.server.runtime.descriptors import Descriptors
-from magnetar_broker.server.runtime.event_loop import LoopFactory
 from magnetar_broker.server.runtime.garbage import CHECK_SECONDS, CLOSED_TOPICS, Garbage
 from magnetar_broker.server.runtime.phases import recovery
 from magnetar_broker.server.runtime.ports import of_port
 from magnetar_broker.server.snapshots.part import LocalPart, serve_snapshots
-from magnetar_broker.server.supervision.children import Context, name_of
+from magnetar_broker.server.supervision.children import name_of
 from magnetar_broker.server.supervision.control import Peer
 from magnetar_broker.server.tls.contexts import Contexts
 from magnetar_broker.session.authorizing import handlers_of
@@ -55,20 +54,6 @@ from magnetar_storage.identity import Identity
 from magnetar_storage.multi_store.multi_store import JoinedStore
 from magnetar_storage.multi_store.opening import Share
 from magnetar_storage.space.disk_space import DiskSpace
-
-
-def run_worker(factory: LoopFactory, prepared: Prepared, context: Context) -> None:
-    """Run a worker until the supervisor asks it to stop."""
-
-    async def main() -> None:
-        process = Process(context)
-        try:
-            await Worker(prepared, process).run()
-        finally:
-            process.end()
-
-    with asyncio.Runner(loop_factory=factory) as runner:
-        runner.run(main())
 
 
 class Worker:
