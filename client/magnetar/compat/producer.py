@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from datetime import timedelta
 from functools import partial
@@ -170,10 +170,7 @@ class Producer:
         deliver_after: timedelta | None = None,
     ) -> MessageId:
         """Publish a message, and wait until it is stored; None as content is a null value."""
-        message = self._build_msg(
-            content, properties, partition_key, ordering_key, sequence_id, replication_clusters,
-            disable_replication, event_timestamp, deliver_at, deliver_after,
-        )  # fmt: skip
+        message = self._build_msg(locals())
         outcome: Future[MessageId] = Future()
 
         def settle(error: Exception | None, message_id: MessageId) -> None:
@@ -207,10 +204,7 @@ class Producer:
 
         An exception in the callback is logged.
         """
-        message = self._build_msg(
-            content, properties, partition_key, ordering_key, sequence_id, replication_clusters,
-            disable_replication, event_timestamp, deliver_at, deliver_after,
-        )  # fmt: skip
+        message = self._build_msg(locals())
         callbacks = self._callbacks
 
         def settle(error: Exception | None, message_id: MessageId) -> None:
@@ -249,38 +243,28 @@ class Producer:
         self._facade.check_not_forked()
         self._outbox.put(message, settle)
 
-    def _build_msg(
-        self,
-        content: Any,
-        properties: dict[str, str] | None,
-        partition_key: str | None,
-        ordering_key: str | None,
-        sequence_id: int | None,
-        replication_clusters: list[str] | None,
-        disable_replication: bool,
-        event_timestamp: int | None,
-        deliver_at: int | None,
-        deliver_after: timedelta | None,
-    ) -> magnetar.Outgoing:
+    def _build_msg(self, given: Mapping[str, Any]) -> magnetar.Outgoing:
+        """Return the message that the arguments of `send` describe."""
+        check_arguments(Producer.send, given)
+        for option in ("replication_clusters", "disable_replication"):
+            if given[option]:
+                raise unsupported(option, "leave it out: nothing is replicated")
+        content, deliver_at = given["content"], given["deliver_at"]
         data = b""
         if content is not None:
             data = self._schema.encode(content)
             check(bytes, data, "data")
-        check_arguments(Producer._build_msg, locals())
-        if replication_clusters:
-            raise unsupported("replication_clusters", "leave it out: nothing is replicated")
-        if disable_replication:
-            raise unsupported("disable_replication", "leave it out: nothing is replicated")
-        if deliver_after:
-            delay_ms = round(deliver_after.total_seconds() * 1000)
+        if given["deliver_after"]:
+            delay_ms = round(given["deliver_after"].total_seconds() * 1000)
             deliver_at = self._facade.wrapped.clock.now_ms() + delay_ms
+        ordering_key = given["ordering_key"]
         return magnetar.Outgoing(
             data,
-            key=partition_key or None,
+            key=given["partition_key"] or None,
             ordering_key=ordering_key.encode() if ordering_key else None,
-            properties=properties or {},
-            event_time_ms=event_timestamp or 0,
+            properties=given["properties"] or {},
+            event_time_ms=given["event_timestamp"] or 0,
             deliver_at_ms=deliver_at or 0,
-            sequence_id=sequence_id,
+            sequence_id=given["sequence_id"],
             is_null=content is None,
         )
