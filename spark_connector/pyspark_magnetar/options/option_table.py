@@ -1,6 +1,7 @@
 """All options of the source and the sink, each declared once."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 from magnetar.base.settings import parse_service_url
@@ -29,25 +30,26 @@ def _url(given: str) -> str:
 
 
 def _client(
-    name: str,
-    meaning: str,
-    parse: Callable[[str], Any] = text,
-    default: object = None,
-    *,
-    is_secret: bool = False,
-    has_effect: bool = True,
+    name: str, meaning: str, parse: Callable[[str], Any] = text, *more: Any, **others: Any
 ) -> Option:
     """Declare an option of the client, under its name in Pulsar's Java client."""
-    return Option(
-        f"{CLIENT}{name}",
-        Use.BOTH,
-        meaning,
-        parse,
-        default,
-        aliases=(name,),
-        is_secret=is_secret,
-        has_effect=has_effect,
-    )
+    option = Option(f"{CLIENT}{name}", Use.BOTH, meaning, parse, *more, **others)
+    return replace(option, aliases=(name,))
+
+
+def _read(name: str, meaning: str, *more: Any, **others: Any) -> Option:
+    """Declare an option of the source; the other arguments are those of `Option`."""
+    return Option(name, Use.READ, meaning, *more, **others)
+
+
+def _write(name: str, meaning: str, *more: Any, **others: Any) -> Option:
+    """Declare an option of the sink; the other arguments are those of `Option`."""
+    return Option(name, Use.WRITE, meaning, *more, **others)
+
+
+def _producer(name: str, meaning: str, *more: Any, **others: Any) -> Option:
+    """Declare an option of producers, under its name in Pulsar's Java client."""
+    return replace(_write(f"{PRODUCER}{name}", meaning, *more, **others), aliases=(name,))
 
 
 CONNECTING: Final = (
@@ -91,110 +93,97 @@ CONNECTING: Final = (
 )
 
 READING: Final = (
-    Option("topics", Use.READ, "topics, divided by commas", names),
-    Option("topicsPattern", Use.READ, "tenant/namespace/EXPRESSION of topics", text),
-    Option("startingOffsets", Use.READ, "where a new query begins", parse_offsets),
-    Option("endingOffsets", Use.READ, "where a batch read ends: its last message", parse_offsets),
-    Option(
+    _read("topics", "topics, divided by commas", names),
+    _read("topicsPattern", "tenant/namespace/EXPRESSION of topics", text),
+    _read("startingOffsets", "where a new query begins", parse_offsets),
+    _read("endingOffsets", "where a batch read ends: its last message", parse_offsets),
+    _read(
         "startingTime",
-        Use.READ,
         "begin with what was published since: ms since 1970, a time in ISO 8601, or JSON by topic",
         parse_times,
         aliases=("startingTimestamp", "startingOffsetsByTimestamp"),
     ),
-    Option(
+    _read(
         "endingTime",
-        Use.READ,
         "end a batch read before what was published then or later",
         parse_times,
         aliases=("endingTimestamp", "endingOffsetsByTimestamp"),
     ),
-    Option(
+    _read(
         "waitingForNonExistedTopic",
-        Use.READ,
         "whether to wait for topics that do not exist",
         flag,
         False,
     ),
-    Option("failOnDataLoss", Use.READ, "whether lost messages end the query", flag, True),
-    Option("maxOffsetsPerTrigger", Use.READ, "messages of a micro-batch, at most", whole(1)),
-    Option("maxBytesPerTrigger", Use.READ, "bytes of a micro-batch, at most", size),
-    Option("minOffsetsPerTrigger", Use.READ, "messages to wait for", whole(1)),
-    Option("maxTriggerDelay", Use.READ, "how long to wait for them", duration_ms, 900_000),
-    Option("minPartitions", Use.READ, "tasks of a micro-batch, at least", whole(1)),
-    Option("maxRecordsPerPartition", Use.READ, "messages of a task, at most", whole(1)),
-    Option("targetSplitBytes", Use.READ, "bytes of a task, about", size, 64 << 20),
-    Option(
+    _read("failOnDataLoss", "whether lost messages end the query", flag, True),
+    _read("maxOffsetsPerTrigger", "messages of a micro-batch, at most", whole(1)),
+    _read("maxBytesPerTrigger", "bytes of a micro-batch, at most", size),
+    _read("minOffsetsPerTrigger", "messages to wait for", whole(1)),
+    _read("maxTriggerDelay", "how long to wait for them", duration_ms, 900_000),
+    _read("minPartitions", "tasks of a micro-batch, at least", whole(1)),
+    _read("maxRecordsPerPartition", "messages of a task, at most", whole(1)),
+    _read("targetSplitBytes", "bytes of a task, about", size, 64 << 20),
+    _read(
         "subscription",
-        Use.READ,
         "subscription to acknowledge finished batches on",
         text,
         aliases=("predefinedSubscription", "kafka.group.id"),
     ),
-    Option("metadata", Use.READ, "metadata columns, divided by commas; all or none", names),
-    Option(
+    _read("metadata", "metadata columns, divided by commas; all or none", names),
+    _read(
         "schemaMode",
-        Use.READ,
         "bytes: column value; column: also __schemaVersion; auto: columns of the topic's schema",
         one_of("bytes", "column", "auto"),
         "bytes",
     ),
-    Option(
+    _read(
         "allowDifferentTopicSchemas",
-        Use.READ,
         "with schemaMode auto: read topics of different schemas as bytes",
         flag,
         False,
     ),
-    Option(
+    _read(
         "mode",
-        Use.READ,
         "of a value that does not fit the schema: FAILFAST, PERMISSIVE (nulls, and its bytes in "
         "the column _corrupt) or DROP",
         one_of("FAILFAST", "PERMISSIVE", "DROP"),
         "FAILFAST",
     ),
-    Option(
+    _read(
         "onUnreadable",
-        Use.READ,
         "fail: an entry that cannot be decoded ends the task; skip: it is left out and counted",
         one_of("fail", "skip"),
         "fail",
     ),
-    Option(
+    _read(
         "decryptionKeys",
-        Use.READ,
         "directory with a private key NAME.pem for each name of a key, or one file for all names, "
         "read on each machine",
         text,
     ),
-    Option(
+    _read(
         "filterPushdown",
-        Use.READ,
         "have a batch read leave out tasks by filters on __topic, __partition and __ledger; needs "
         "spark.sql.python.filterPushdown.enabled=true",
         flag,
         False,
     ),
-    Option("pollIntervalMs", Use.READ, "how often to look for messages", duration_ms, 200),
-    Option(
+    _read("pollIntervalMs", "how often to look for messages", duration_ms, 200),
+    _read(
         "partitionDiscoveryInterval",
-        Use.READ,
         "how often to look for topics and partitions",
         duration_ms,
         10_000,
     ),
-    Option(
+    _read(
         f"{READER}receiverQueueSize",
-        Use.READ,
         "messages received ahead of a task",
         whole(1),
         20_000,
         aliases=("receiverQueueSize",),
     ),
-    Option(
+    _read(
         f"{READER}readCompacted",
-        Use.READ,
         "leave out what a later message of its key has replaced, as far as the topic is compacted",
         flag,
         False,
@@ -206,81 +195,53 @@ READING: Final = (
 PLACE: Final = (Option("topic", Use.BOTH, "the topic to read or to write", text),)
 
 
-def _producer(
-    name: str,
-    meaning: str,
-    parse: Callable[[str], Any],
-    default: object = None,
-    *,
-    has_effect: bool = True,
-) -> Option:
-    """Declare an option of producers, under its name in Pulsar's Java client."""
-    return Option(
-        f"{PRODUCER}{name}",
-        Use.WRITE,
-        meaning,
-        parse,
-        default,
-        aliases=(name,),
-        has_effect=has_effect,
-    )
-
-
 WRITING: Final = (
-    Option(
+    _write(
         "valueFormat",
-        Use.WRITE,
         "how values are encoded: auto, avro, json or bytes",
         one_of("auto", "avro", "json", "bytes"),
         "auto",
     ),
-    Option(
+    _write(
         "exactlyOnce",
-        Use.WRITE,
         "none, dedup or transaction",
         one_of("none", "dedup", "transaction"),
         "none",
     ),
-    Option(
+    _write(
         "producerNamePrefix",
-        Use.WRITE,
         "what the names of producers, and that of the transaction log, begin with",
         text,
         "spark",
     ),
-    Option(
+    _write(
         "producerNameTimeout",
-        Use.WRITE,
         "how long to wait for an earlier attempt of a task to leave its producer's name, or for an "
         "earlier driver to leave the transaction log",
         duration_ms,
         120_000,
     ),
-    Option(
+    _write(
         "jobId",
-        Use.WRITE,
         "with exactlyOnce=dedup or transaction in a batch job: its name, the same when it is run "
         "again",
         text,
     ),
-    Option(
+    _write(
         "transactionTimeout",
-        Use.WRITE,
         "with exactlyOnce=transaction: a micro-batch that takes longer fails, and readers wait so "
         "long for what a killed task has left",
         duration_ms,
         300_000,
     ),
-    Option(
+    _write(
         "transactionLogTopic",
-        Use.WRITE,
         "with exactlyOnce=transaction: topic in which the driver notes what it commits; by default "
         "PREFIX-QUERY-commits beside the topic, with producerNamePrefix and the id of the query",
         text,
     ),
-    Option(
+    _write(
         "batchingByKey",
-        Use.WRITE,
         "whether a batch holds messages of one key only, as Key_Shared subscriptions need it",
         flag,
         False,
