@@ -61,7 +61,7 @@ def chosen_servers(context: click.Context, option: click.Parameter, servers: str
 
 
 def warn_of_load(load: float) -> None:
-    """Warn that the machine was busy before the run, which makes its figures worthless."""
+    """Warn that the machine was busy before the run, so that its figures are worthless."""
     if load >= QUIET_LOAD:
         click.echo(
             f"WARNING: the load average before the run was {load:.1f}: it does not count", err=True

@@ -17,7 +17,7 @@ from bench.scenarios import Trial
 from bench.usage import Measures
 
 ROUNDS = 5
-"""The rounds of each client, which alternate so that other load of the machine meets both."""
+"""The rounds of each client; clients alternate, so that other load affects both."""
 PENDING = 10_000
 DELAY_MS = 1
 MAX_BATCH_BYTES = 1 << 20
@@ -28,7 +28,7 @@ Run = Callable[[Trial, Shape, str, int], list[float]]
 
 
 def sends(trial: Trial, shape: Shape, messages: int) -> Measures:
-    """Send as fast as receipts allow, and wait for all of them."""
+    """Send as fast as receipts allow, and wait for all receipts."""
     return _rates(trial, shape, messages, _send, _send_official)
 
 
@@ -38,7 +38,7 @@ def receives(trial: Trial, shape: Shape, messages: int) -> Measures:
 
 
 def round_trips(trial: Trial, shape: Shape, messages: int) -> Measures:
-    """Send one message after the other, and wait for its receipt before the next."""
+    """Send one message after another, waiting for each receipt."""
     ours: list[float] = []
     theirs: list[float] = []
     for number in range(ROUNDS):
@@ -123,7 +123,7 @@ def _send_each(trial: Trial, shape: Shape, topic: str, count: int) -> list[float
 
 
 def _receive(trial: Trial, shape: Shape, topic: str, count: int) -> list[float]:
-    """Receive with `receive_batch`."""
+    """Receive messages with `receive_batch`."""
     _send(trial, shape, topic, count)
 
     async def receive(client: magnetar.Client, seconds: list[float]) -> None:
@@ -201,7 +201,7 @@ def _send_each_official(trial: Trial, shape: Shape, topic: str, count: int) -> l
 
 
 def _receive_official(trial: Trial, shape: Shape, topic: str, count: int) -> list[float]:
-    """Receive with `batch_receive`."""
+    """Receive messages with `batch_receive`."""
     _send(trial, shape, topic, count)
     with _official(trial) as client:
         consumer = client.subscribe(

@@ -45,9 +45,9 @@ class Connection(asyncio.Protocol):
 
     def __init__(self) -> None:
         self.on_receipts: Callable[[int, Command], None] = self._unexpected
-        """Called with the number of receipts, and the last of them."""
+        """Called with the number of receipts, and the last receipt."""
         self.on_messages: Callable[[int, Command], None] = self._unexpected
-        """Called with the number of messages (entries, if batched), and the last of them."""
+        """Called with the number of messages (entries, if batched), and the last one."""
         self.on_message: Callable[[Command], None] | None = None
         """Called with each message, before `on_messages`."""
         self.on_writable: Callable[[], None] = lambda: None
@@ -120,7 +120,7 @@ class Connection(asyncio.Protocol):
         self._transport.write(data)
 
     def write_all(self, buffers: list[bytes]) -> None:
-        """Send without joining."""
+        """Send the buffers without joining them."""
         self._transport.writelines(buffers)
 
     def close(self) -> None:
@@ -149,7 +149,7 @@ class Connection(asyncio.Protocol):
         return await self.ask(getattr(command, "request_id", 0), encode(command))
 
     async def ask(self, request_id: int, data: bytes) -> pb.BaseCommand:
-        """Like `call`, for a command that is already encoded."""
+        """Send an encoded command and await its answer; `LoadError` if it is refused."""
         future = self._replies[request_id] = self.promise()
         self.write(data)
         return cast(pb.BaseCommand, await future)
@@ -205,7 +205,7 @@ async def open_consumer(
     subscription: str = SUBSCRIPTION,
     sub_type: "pb.CommandSubscribe.SubType" = EXCLUSIVE,
 ) -> None:
-    """Open the one consumer of a connection: durable, from the first message on."""
+    """Open the only consumer of a connection: durable, starting at the first message."""
     await look_up(connection, topic)
     await connection.call(
         pb.CommandSubscribe(

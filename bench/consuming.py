@@ -12,11 +12,11 @@ from magnetar_proto.deliveries import decode_message, encode_flow
 PERMITS = 20_000
 """The messages that a consumer takes ahead."""
 EntryId = tuple[int, int]
-"""Ledger and entry."""
+"""A ledger and an entry."""
 
 
 class Receiver:
-    """Takes messages from its creation on, counts the entries, and acknowledges cumulatively."""
+    """Takes messages from now on, counts the entries, and acknowledges cumulatively."""
 
     def __init__(
         self, connection: Connection, batch: int = 1, published: Callable[[], int] = lambda: 0
@@ -41,7 +41,7 @@ class Receiver:
         self._warm = entries, begin
 
     async def receive(self, entries: int, seconds: float) -> None:
-        """Return when `entries` have arrived in total, or when the time is over."""
+        """Wait until `entries` have arrived in total, or the time is over."""
         self._awaited = entries
         self._done = self._connection.promise()
         timer = asyncio.get_running_loop().call_later(seconds, self._end)
@@ -79,7 +79,7 @@ class Receiver:
 
 
 class EachReceiver:
-    """Takes messages, `permits` ahead, and acknowledges each, the messages of one read together.
+    """Takes messages, `permits` ahead, and acknowledges each, those of one read together.
 
     `took` is called with the ids of the entries of each read.
     """

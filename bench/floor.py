@@ -44,7 +44,7 @@ Sent = tuple["FloorConnection", int, int, int, bytes]
 
 
 class EntryFile:
-    """All entries in one file, each after its head; one write and one sync for each group."""
+    """A file with all entries, each after its head; a group is one write and one sync."""
 
     def __init__(self, path: Path, sync: Callable[[int], None] = os.fdatasync) -> None:
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
@@ -106,7 +106,7 @@ class EntryFile:
                 rest = rest[os.write(self._fd, rest) :]
 
     def _answer(self, group: list[Sent]) -> None:
-        """Send the receipts of a group, in one write for each connection."""
+        """Send the receipts of a group, in one write per connection."""
         outputs: dict[FloorConnection, list[bytes]] = {}
         answer = pb.BaseCommand(type=pb.BaseCommand.SEND_RECEIPT)
         receipt = answer.send_receipt
@@ -165,7 +165,7 @@ class FloorConsumer:
 
 
 class FloorConnection(asyncio.BufferedProtocol):
-    """One client.  Its data is received after the beginning of an incomplete frame."""
+    """The connection of one client; it receives behind the bytes of an incomplete frame."""
 
     def __init__(self, file: EntryFile, service_url: Callable[[], str]) -> None:
         self._file = file
@@ -183,7 +183,7 @@ class FloorConnection(asyncio.BufferedProtocol):
         self._file.consumers.difference_update(self._consumers.values())
 
     def write(self, data: bytes) -> None:
-        """Answer, if the client is still there."""
+        """Send an answer, if the client is still connected."""
         if self._transport is not None:
             self._transport.write(data)
 
@@ -275,7 +275,7 @@ async def serve(file: EntryFile) -> tuple[asyncio.Server, str]:
 @click.command()
 @click.option("--data-dir", type=click.Path(path_type=Path), required=True)
 def main(data_dir: Path) -> None:
-    """Serve until SIGTERM."""
+    """Serve clients until SIGTERM."""
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
     data_dir.mkdir(parents=True, exist_ok=True)
 

@@ -15,7 +15,7 @@ WRITE_ENTRIES = 50
 KEY_STEP = 7919
 """A prime, so that every key is used and neighbours have nothing in common."""
 SHARED_PAYLOAD = 4 << 10
-"""The size from which all frames share one payload in memory instead of having copies."""
+"""The payload size from which frames share one payload in memory."""
 
 
 class Write(NamedTuple):
@@ -27,7 +27,7 @@ class Write(NamedTuple):
 
 @dataclass(frozen=True)
 class Shape:
-    """The size of messages, their packing, and the number of topics over which they are spread."""
+    """The size of messages, their packing, and the number of topics that they are spread over."""
 
     size: int
     batch: int = 1

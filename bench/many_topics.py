@@ -63,7 +63,7 @@ async def _at_rest(trial: Trial, count: int, before: float) -> Measures:
 async def _open(
     trial: Trial, stack: AsyncExitStack, names: list[str], message: Shape | None
 ) -> None:
-    """Look each topic up, open a producer, and publish a message if there is one."""
+    """Look up each topic, open its producer, and publish the message, if given."""
 
     async def some(topics: list[str]) -> None:
         connection = await stack.enter_async_context(connected(trial.server.port))

@@ -12,7 +12,7 @@ WINDOW_ENTRIES = 5000
 OPENING = 50
 """The number of topics that are opened at once."""
 PACE_SECONDS = 0.001
-"""The period in which a paced publisher sends what is due; the loop's timers are no finer."""
+"""The period, in seconds, of a paced publisher; timers of the loop are no finer."""
 
 
 async def open_all(connection: Connection, topic: str, shape: Shape) -> None:
@@ -31,7 +31,7 @@ async def open_each(connection: Connection, topics: list[str]) -> None:
 
 
 class Publisher:
-    """Publishes entries, with a window of them without receipts."""
+    """Publishes entries, at most a window of them without receipts."""
 
     def __init__(self, connection: Connection) -> None:
         self.sent = self.answered = 0
@@ -48,7 +48,7 @@ class Publisher:
         connection.on_writable = self._write
 
     async def publish(self, load: Load, seconds: float) -> int:
-        """Send a load that continues the last one, as much of it as can be sent in `seconds`.
+        """Send a load that continues the last one, or as much of it as `seconds` allow.
 
         Returns the number of entries sent; all of them are answered on return.
         """

@@ -22,7 +22,7 @@ def significant(value: float) -> str:
 
 
 class Line(NamedTuple):
-    """The presentation of one measure."""
+    """The format of one measure in the table."""
 
     heading: str
     text: Callable[[float], str]
@@ -65,12 +65,12 @@ LINES = {
     "rss_mib": Line("RSS MiB", places(0)),
     "pss_mib": Line("PSS MiB", places(0)),
 }
-"""The measures that the table shows, in its order."""
+"""The measures in the table, in order."""
 
 
 @dataclass
 class Results:
-    """The results of all rounds: `measures[row][server]` has one `Measures` for each round."""
+    """The results of all rounds: `measures[row][server]` has one `Measures` per round."""
 
     machine: dict[str, str | int | float]
     rounds: int
@@ -86,7 +86,7 @@ class Results:
         return [name for name in SERVERS if name in measured]
 
     def add(self, row: str, server: str, measured: Measures | str) -> None:
-        """Add a round of a row, or the reason why it failed."""
+        """Add the result of a row in one round, or the reason for its failure."""
         rounds = self.measures.setdefault(row, {}).setdefault(server, [])
         if isinstance(measured, str):
             self.failures.append((row, server, measured))
@@ -112,7 +112,7 @@ class Results:
         return json.dumps(asdict(self), indent=2) + "\n"
 
     def summary(self) -> str:
-        """Return versions and machine, in one sentence each."""
+        """Return versions and machine, one sentence each."""
         known = self.machine
         return (
             f"Magnetar {known['magnetar']}, Python {known['python']}, {known['cpus']} CPUs, "

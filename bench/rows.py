@@ -23,15 +23,15 @@ SMALL_BATCH, KIB_BATCH = Shape(100, batch=100), Shape(1 << 10, batch=100)
 MANY_TOPICS = Shape(100, topics=1000)
 KEYED = Shape(100, keys=100_000)
 TRANSACTIONS = {"transactionCoordinatorEnabled": "true", "systemTopicEnabled": "true"}
-"""Settings that switch transactions on in Pulsar, where they are off by default."""
+"""Settings that enable transactions in Pulsar, where they are off by default."""
 BROKERS: tuple[type[Server], ...] = (Magnetar, Pulsar)
-"""All servers but the floor."""
+"""All servers except the floor."""
 OURS: tuple[type[Server], ...] = (Magnetar,)
 
 
 @dataclass(frozen=True)
 class Row:
-    """A load of messages of one shape, and how it is measured."""
+    """A load of messages of one shape, with the way in which it is measured."""
 
     title: str
     """The title, with `{}` for the shape."""
@@ -52,7 +52,7 @@ class Row:
         return self.title.format(self.shape)
 
     def measure(self, trial: Trial) -> Measures:
-        """Run the row once."""
+        """Run the row once, and return its measures."""
         return self.work(trial, self.shape, self.count)
 
     def is_for(self, server: str) -> bool:

@@ -19,9 +19,9 @@ from bench.usage import Measures, Meter, memory
 
 WARM_UP_PERCENT = 10
 FILL_FACTOR = 3
-"""The multiple of a measurement's time in which a backlog is filled before it."""
+"""The factor by which a backlog takes longer to fill than the measurement after it lasts."""
 STALL_SECONDS = 120
-"""The time after which a server that has not done what takes seconds has failed."""
+"""The seconds after which a server that has not answered is considered failed."""
 FILL_SECONDS = 600
 """The time in which a server stores the data of the row that starts on much data."""
 SUBSCRIPTIONS = 10
@@ -38,7 +38,7 @@ class Trial:
     topic: str
     """A name that was never used before."""
     scale: float
-    """The part of the full load that is used."""
+    """The fraction of the full load that is used."""
     seconds: float
     """The maximum length of a measurement."""
     meter: Callable[[int], Meter] = Meter
@@ -48,7 +48,7 @@ class Trial:
         return encode_load(shape, self.scaled(entries), write_entries)
 
     def scaled(self, count: int) -> int:
-        """Return the part of a full load's `count` that is used."""
+        """Return the fraction of a full load's `count` that is used."""
         return max(20, int(count * self.scale))
 
     def run(
@@ -75,7 +75,7 @@ def _no_garbage_collected() -> Iterator[None]:
 
 
 def publish(trial: Trial, shape: Shape, entries: int) -> Measures:
-    """Publish on one connection, one producer for each topic, as fast as receipts allow."""
+    """Publish on one connection with a producer per topic, as fast as receipts allow."""
     warm_up, rest = trial.load(shape, entries).split(WARM_UP_PERCENT)
 
     async def work() -> Measures:
@@ -120,7 +120,7 @@ def tail(trial: Trial, shape: Shape, entries: int) -> Measures:
 
 
 def catch_up(trial: Trial, shape: Shape, entries: int) -> Measures:
-    """Consume a backlog that the server has to read from its files."""
+    """Consume a backlog that the server must read from its files."""
     stored = fill(trial, trial.topic, trial.load(shape, entries), trial.seconds * FILL_FACTOR)
     trial.server.forget(trial.topic)
 

@@ -25,7 +25,7 @@ HEALTH = "/admin/v2/brokers/health"
 
 
 class Server(ABC):
-    """A server on a data directory of its own; it may be started again after a stop."""
+    """A server with its own data directory; it can be started again after a stop."""
 
     title: str
     """The name of the server in tables."""
@@ -39,7 +39,7 @@ class Server(ABC):
         self.started_at = 0.0
         """The start time of the process, in seconds of `time.perf_counter`."""
         self.healthy_ms = 0.0
-        """The time from the start until the server reported that it was ready, and was healthy."""
+        """The milliseconds from the start until the server reported that it was ready."""
 
     def __enter__(self) -> "Server":
         try:
@@ -64,7 +64,7 @@ class Server(ABC):
 
     @abstractmethod
     def stop(self) -> None:
-        """Stop the server, if it runs; RuntimeError unless it ends without an error."""
+        """Stop the server if it runs; RuntimeError if it ends with an error."""
 
     @abstractmethod
     def kill(self) -> None:
@@ -76,12 +76,12 @@ class Server(ABC):
         return f"pulsar://127.0.0.1:{self.port}"
 
     def restart(self) -> None:
-        """Stop the server, and start it again on its data."""
+        """Stop the server, and start it again on the same data."""
         self.stop()
         self.start()
 
     def renew(self) -> None:
-        """Stop the server, and start it without data."""
+        """Stop the server, and start it on an empty directory."""
         self.stop()
         shutil.rmtree(self.data_dir)
         self.start()
@@ -98,7 +98,7 @@ class Server(ABC):
             raise RuntimeError(f"deduplication was not switched on: {status}")
 
     def configure(self, settings: Mapping[str, str]) -> None:
-        """Use these settings from the next start on; RuntimeError if the server has no settings."""
+        """Use these settings from the next start; RuntimeError if the server has no settings."""
         raise RuntimeError(f"{self.title} has no setting {', '.join(settings)}")
 
     def stand_still(self) -> None:
@@ -197,7 +197,7 @@ class ChildServer(Server):
 
 
 class Magnetar(ChildServer):
-    """The installed broker, with its defaults."""
+    """The installed broker with its default settings."""
 
     title = "Magnetar"
 
@@ -321,7 +321,7 @@ class Pulsar(Server):
 
 
 class PulsarFsync(Pulsar):
-    """Apache Pulsar, which syncs its journal before a receipt like Magnetar."""
+    """Apache Pulsar with a journal that syncs before each receipt, as Magnetar does."""
 
     title = "Pulsar, fsync"
     fsync = True

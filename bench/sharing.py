@@ -32,13 +32,13 @@ class Team:
         self._done: asyncio.Future[None] | None = None
 
     async def receive(self, entries: int, connection: Connection) -> None:
-        """Return when all consumers together have received `entries`."""
+        """Wait until all consumers together have received `entries`."""
         self._awaited, self._done = entries, connection.promise()
         self.took([])
         await self._done
 
     def took(self, ids: list[EntryId]) -> None:
-        """Count the entries that one of the consumers took."""
+        """Count the entries that a consumer took."""
         self.entries += len(ids)
         done = self._done
         if done is not None and not done.done() and self.entries >= self._awaited:

@@ -1,4 +1,4 @@
-"""Benchmark of the Spark source and sink, in jobs of their own."""
+"""Benchmarks the Spark source and sink, in separate jobs."""
 
 import json
 import os
@@ -41,7 +41,7 @@ def writes(trial: Trial, shape: Shape, messages: int) -> Measures:
 
 
 def _rates(trial: Trial, verb: str, shape: Shape, rows: int) -> Measures:
-    """Return the rows per second of each kind, from the seconds that the job prints at its end."""
+    """Return the rows per second of each kind, computed from the seconds that the job prints."""
     arguments = [verb, trial.server.url, trial.topic, str(rows), str(shape.size)]
     environment = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     try:

@@ -12,7 +12,7 @@ from bench.scenarios import Trial
 from bench.usage import Measures
 
 AT_A_TIME = 16
-"""The number of transactions of one client that are open at the same time."""
+"""The most transactions of one client that are open at the same time."""
 TIMEOUT_S = 600.0
 Step = Callable[[], Awaitable[None]]
 

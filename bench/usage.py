@@ -23,7 +23,7 @@ class Memory:
 
 
 def family(pid: int) -> list[psutil.Process]:
-    """Return a process and its children."""
+    """Return a process with its children."""
     parent = psutil.Process(pid)
     return [parent, *parent.children(recursive=True)]
 

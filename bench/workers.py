@@ -12,9 +12,9 @@ from bench.scenarios import WARM_UP_PERCENT, Trial
 from bench.usage import Measures
 
 GROUPS = 2
-"""The number of publishing connections, also with one worker; each has its own topics."""
+"""The number of publishing connections, even with one worker; each has its own topics."""
 CANDIDATES = 2
-"""The names that are looked up for each topic, so that all owners get as many topics."""
+"""The names looked up per topic, so that every owner gets the same number of topics."""
 
 
 def publish_spread(trial: Trial, shape: Shape, entries: int) -> Measures:
@@ -37,7 +37,7 @@ def publish_spread(trial: Trial, shape: Shape, entries: int) -> Measures:
 
 
 async def _by_owner(trial: Trial, shape: Shape) -> list[tuple[str, list[str]]]:
-    """Return `GROUPS` groups of equally many topics, each with the address of their owner."""
+    """Return `GROUPS` groups of equally many topics, each with its owner's address."""
     found: defaultdict[str, list[str]] = defaultdict(list)
     async with connected(trial.server.port) as asking:
         for number in range(shape.topics * CANDIDATES):
@@ -54,6 +54,6 @@ async def _by_owner(trial: Trial, shape: Shape) -> list[tuple[str, list[str]]]:
 
 
 async def _publish_all(trial: Trial, loads: list[tuple[Publisher, Load]]) -> int:
-    """Publish all loads at the same time; returns the number of entries published."""
+    """Publish all loads concurrently; returns the number of published entries."""
     published = (publisher.publish(load, trial.seconds) for publisher, load in loads)
     return sum(await asyncio.gather(*published))

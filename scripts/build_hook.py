@@ -29,7 +29,7 @@ class BuildHook(BuildHookInterface[Any]):
         return [*COMPILERS, *self.metadata.core.dependencies]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Add the compiled modules to the wheel, and name its platform."""
+        """Add the compiled modules to the wheel, and set its platform."""
         wanted = _wanted()
         if version == "editable":
             if wanted == "compiled":

@@ -77,7 +77,7 @@ HOT = {
 """The compiled modules by directory: modules that a profile of publishing or dispatching names, and
 modules that share classes with them.  `check` has the rules for a module to be listed here."""
 GROUP = "magnetar_compiled"
-"""The name of the one library of all modules, in which they call each other directly."""
+"""The name of the library of all compiled modules, which call each other directly."""
 PROBE = "#include <Python.h>\nPyMODINIT_FUNC PyInit_probe(void) { return NULL; }\n"
 
 
@@ -153,7 +153,7 @@ def _beside_source(module: Path) -> Path:
 
 
 def main() -> None:
-    """Run `make compiled`."""
+    """Compile the hot modules, as `make compiled` asks."""
     if why := why_no_compiler():
         sys.exit(f"compiling needs a C compiler and Python's header files: {why}")
     with TemporaryDirectory() as target:

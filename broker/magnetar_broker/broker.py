@@ -149,7 +149,7 @@ class Broker:
         await self.topics.close()
 
     async def topic(self, name: TopicName, create: bool, check: Check = always) -> AnyTopic:
-        """Return a loaded topic, created if `create` is set and policies allow it.
+        """Return a loaded topic; it is created if `create` is set and policies allow it.
 
         Raises the `BrokerError` that PRODUCER and SUBSCRIBE are answered with.
         """
@@ -159,7 +159,7 @@ class Broker:
         return topic
 
     def producer_name(self) -> str:
-        """Return a name for a producer without one; the data directory never yields it again.
+        """Return a producer name that the data directory has never given out, and never will again.
 
         It is short: each message carries it, and clients reserve few bytes for such things.
         """

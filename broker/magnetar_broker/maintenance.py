@@ -69,13 +69,13 @@ class Maintenance:
                 yield topic
 
     async def _trim(self) -> None:
-        """Close old segments, and delete consumed ones that retention does not keep."""
+        """Close old segments, and delete consumed segments that retention does not keep."""
         await each(self._engine.clock, self._stored(), trim_topic, "%s could not be trimmed: %s")
         disk = self._engine.space.figures()
         self._unread.end_check(disk.size if disk is not None else 0)
 
     async def _refuse_producers(self) -> None:
-        """Disconnect all producers; until there is room again they are refused with the reason."""
+        """Disconnect all producers; they are refused until the disk has room again."""
         for number, topic in enumerate(self._stored(), 1):
             refusal = self._engine.space.refusal
             if refusal is None:
@@ -86,7 +86,7 @@ class Maintenance:
                 await yield_turn(self._engine.clock)
 
     async def _free(self, jobs: PeriodicJobs) -> None:
-        """Delete at once what nothing needs any more, while the disk lacks room."""
+        """Delete data that nothing needs at once while the disk lacks room."""
         if self._engine.space.refusal is None:
             return
         for number, topic in enumerate(self._stored(), 1):
@@ -96,7 +96,7 @@ class Maintenance:
         await jobs.run(TRIMMING)
 
     async def _compact(self) -> None:
-        """Start the compaction of topics whose backlog of it exceeds their threshold."""
+        """Start the compaction of topics whose uncompacted data exceed the threshold."""
         if self._engine.space.refusal is not None:
             return  # it takes room before it frees any
 
@@ -112,7 +112,7 @@ class Maintenance:
         await each(self._engine.clock, topics, expire_messages, failure)
 
     async def _expire_subscriptions(self) -> None:
-        """Delete subscriptions that had no consumer for longer than their expiration time."""
+        """Delete subscriptions that have had no consumer for their expiration time."""
         seconds = self._settings.subscription_expiry_check_interval_in_minutes * 60
 
         def work(topic: Topic) -> Awaitable[None]:

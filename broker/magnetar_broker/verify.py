@@ -122,7 +122,7 @@ def _mismatch(disk: ReadOnlyDisk, metadata: Identity) -> list[Problem]:
 
 
 def values_under(database: Database, prefix: str) -> Iterator[tuple[str, bytes]]:
-    """Yield the keys that begin with a prefix, and their values."""
+    """Yield the keys that begin with a prefix, with their values."""
     for key in database.keys().under(prefix):
         found = database.get(key)
         if found is not None:
@@ -130,7 +130,7 @@ def values_under(database: Database, prefix: str) -> Iterator[tuple[str, bytes]]
 
 
 def _named(problem: Problem) -> Problem:
-    """Return the problem with the topic's name in place of its metadata key."""
+    """Return the problem, with the topic's name in place of the metadata key."""
     return problem if problem.topic is None else replace(problem, topic=topic_of(problem.topic))
 
 

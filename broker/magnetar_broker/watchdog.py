@@ -22,12 +22,12 @@ logger = logging.getLogger(__name__)
 
 CHECK_SECONDS = 1.0
 SCAN_CHECKS = 5
-"""Every fifth check scans all subscriptions; the others only those that may be stalled."""
+"""Every fifth check examines all subscriptions; the others only suspected ones."""
 STALLED_CHECKS = 5
 PAUSE_EVERY = 128
-"""Topics and subscriptions scanned before the loop is yielded to other work."""
+"""The number of topics and subscriptions after which the loop does other work."""
 MAX_LINES = 20
-"""Log lines of one check; the others are logged as a number."""
+"""The most log lines of one check; further stalls are logged as a number."""
 DEFECT: Final = "none"
 """The blocker's label for a stall without a reason, a defect of the broker."""
 
@@ -60,7 +60,7 @@ def idle(subscription: Subscription) -> bool:
 
 @dataclass
 class Suspect:
-    """A subscription that may be stalled, and how many messages it had sent when first seen."""
+    """A subscription that may be stalled, with its number of sent messages when first suspected."""
 
     topic: Topic
     sent: int
@@ -70,7 +70,7 @@ class Suspect:
 
 
 class Stalls(NamedTuple):
-    """The stalls of one reason: subscriptions stalled now, and stalls since the start."""
+    """The subscriptions stalled for one reason now, and the stalls since the start."""
 
     blocker: str
     now: int
@@ -134,7 +134,7 @@ class Watchdog:
                 self.start()
 
     async def _scan(self) -> None:
-        """Find new suspects."""
+        """Find new suspects among the subscriptions."""
         since_yield = 0
         for topic in self._topics():
             if not isinstance(topic, Topic):
@@ -152,7 +152,7 @@ class Watchdog:
         return not idle(subscription) and subscription.dispatcher.blocker() in STALLS
 
     def _watch(self, subscription: Subscription) -> None:
-        """Check a suspect again."""
+        """Check a suspected subscription again."""
         suspect = self._suspects[subscription]
         deleted = suspect.topic.subscriptions.get(subscription.name) is not subscription
         if deleted or subscription.sent()[0] != suspect.sent or not self._suspicious(subscription):

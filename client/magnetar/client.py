@@ -328,7 +328,7 @@ class Client(Closing):
     async def _add_partitions(
         self, consumer: Consumer[Any], topic: str, chosen: Subscription
     ) -> None:
-        """Add new partitions of a topic to a consumer, which receives them from their beginning."""
+        """Add new partitions of a topic to a consumer, which receives them from the beginning."""
         known = consumer.partitions_of(topic)
         names = await self.partitions(topic)
         if known and len(names) <= len(known):
@@ -379,7 +379,8 @@ class Client(Closing):
         key_reader: KeyReader | None = None,
         on_undecryptable: str = FAIL,
     ) -> Reader[V]:
-        """Create a reader of one topic or several, from behind `start`, or from it if `inclusive`.
+        """Create a reader of one or several topics that starts after `start`, or at it if
+        `inclusive`.
 
         `start` is an id, EARLIEST, LATEST, or a time in ms: the reader then starts with the first
         message published at that time or later.  An id is of one partition: name that as topic.
@@ -417,7 +418,7 @@ class Client(Closing):
     async def _add_later_to_reader(
         self, reader: Reader[Any], topics: Sequence[str], chosen: Subscription
     ) -> None:
-        """Let a reader read partitions that are added to its topics later, from their beginning."""
+        """Add partitions created later to a reader, which reads them from the beginning."""
         bases = {str(TopicName.parse(topic)) for topic in topics}
         bases &= {str(TopicName.parse(topic).base) for topic in reader.topics} - {*reader.topics}
         if not bases:
@@ -526,7 +527,7 @@ class Client(Closing):
         return txn
 
     async def close(self) -> None:
-        """Close everything the client opened; raise the first error."""
+        """Close everything that the client has opened; raise the first error."""
         try:
             await gather_all(part.close() for part in list(self._parts))
         finally:
@@ -541,7 +542,7 @@ class Client(Closing):
         self._interceptors.close()
 
     def forked(self, error: Closed) -> None:
-        """Close in a forked child, without sending anything to the broker."""
+        """Close the client in a forked child, without sending anything to the broker."""
         self._pool.forked(error)
         for part in list(self._parts):
             part.forked(error)

@@ -33,10 +33,10 @@ class Clock(Protocol):
         """Call once, when `now_s` reaches `when_s`."""
 
     async def sleep(self, seconds: float) -> None:
-        """Return after `seconds`."""
+        """Wait for `seconds`."""
 
     def timeout(self, seconds: float | None) -> AbstractAsyncContextManager[object]:
-        """Return a context that raises TimeoutError after `seconds`, cancelling it; None: never."""
+        """Return a context that raises TimeoutError after `seconds`; None means never."""
 
 
 class EventLoopClock:
@@ -62,4 +62,4 @@ class EventLoopClock:
 
 
 EVENT_LOOP: Final = EventLoopClock()
-"""The clock of a client that is given no other."""
+"""The default clock of clients."""

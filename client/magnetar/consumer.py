@@ -52,7 +52,7 @@ class Consumer(Closing, Generic[V]):
 
     @property
     def topics(self) -> list[str]:
-        """The topics and partitions that it receives from at the moment."""
+        """The topics and partitions that the consumer receives from now."""
         return [partition.topic for partition in self._partitions]
 
     @property
@@ -73,12 +73,12 @@ class Consumer(Closing, Generic[V]):
 
     @property
     def is_connected(self) -> bool:
-        """Whether all of its partitions are registered with a broker at the moment."""
+        """Whether all partitions of the consumer are registered with a broker now."""
         return all(partition.is_connected for partition in self._partitions)
 
     @property
     def is_at_end(self) -> bool:
-        """Whether all of its topics were terminated, and all their messages acknowledged."""
+        """Whether all topics of the consumer are terminated and all their messages acknowledged."""
         return all(partition.is_at_end for partition in self._partitions)
 
     async def receive(self, timeout_s: float | None = None) -> Message[V]:
@@ -92,7 +92,7 @@ class Consumer(Closing, Generic[V]):
     async def receive_batch(
         self, max_messages: int = 1000, timeout_s: float | None = None
     ) -> list[Message[V]]:
-        """Return all messages that have arrived, at most `max_messages`, but wait for one."""
+        """Return the messages that have arrived, at most `max_messages`; waits for one."""
         messages = await self.inbox.take(max_messages, timeout_s)
         if self._interceptors:
             return self._interceptors.before_consume(messages)
@@ -124,7 +124,7 @@ class Consumer(Closing, Generic[V]):
     def ack_id(
         self, message_id: MessageId, topic: str | None = None, txn: Transaction | None = None
     ) -> None:
-        """Acknowledge a message by its id; give its topic if the consumer has several.
+        """Acknowledge a message by its id; name its topic if the consumer has several.
 
         With `txn` it takes effect when the transaction is committed.  ValueError if no partition
         matches, or if the id is in a batch that this consumer has not received.
@@ -134,7 +134,7 @@ class Consumer(Closing, Generic[V]):
     def ack_up_to_id(
         self, message_id: MessageId, topic: str | None = None, txn: Transaction | None = None
     ) -> None:
-        """Acknowledge all of a partition up to the message of an id; see `ack_id`.
+        """Acknowledge all messages of a partition up to the one with this id; see `ack_id`.
 
         Of a batch that this consumer has not received, nothing is acknowledged; with `txn` this
         raises ValueError.
@@ -164,14 +164,14 @@ class Consumer(Closing, Generic[V]):
         self._partition_of(message_id, topic).nack_id(message_id)
 
     def redeliver_all(self) -> None:
-        """Let all unacknowledged messages be redelivered now."""
+        """Request the redelivery of all unacknowledged messages now."""
         for partition in self._partitions:
             partition.redeliver_all()
 
     async def reconsume_later(
         self, message: Message[Any], delay_s: float, properties: Mapping[str, str] | None = None
     ) -> None:
-        """Move a message to the retry topic, which delivers it again after the delay.
+        """Move a message to the retry topic, from which it is delivered again after the delay.
 
         After `max_redeliveries` such rounds it is moved to the dead letter topic.  `properties` are
         added to those of the message.  Requires `retry=True`, and for the delay a shared type.
@@ -182,7 +182,7 @@ class Consumer(Closing, Generic[V]):
     async def reconsume_later_cumulative(
         self, message: Message[Any], delay_s: float, properties: Mapping[str, str] | None = None
     ) -> None:
-        """Move a message as `reconsume_later` does, and acknowledge its partition up to it."""
+        """Move a message like `reconsume_later`, and acknowledge its partition up to it."""
         await self._retries().retry(message, delay_s, properties or {}, up_to=True)
 
     def _retries(self) -> DeadLetters:
@@ -203,7 +203,8 @@ class Consumer(Closing, Generic[V]):
             partition.resume()
 
     async def seek(self, target: MessageId | int, topic: str | None = None) -> None:
-        """Continue with the message of this id, or the first one published at this time (ms).
+        """Continue with the message of this id, or the first one published at this time (ms) or
+        later.
 
         EARLIEST, LATEST and a time apply to all topics, or to `topic` alone; another id applies to
         its partition.  All messages from there on are redelivered, also acknowledged ones.
@@ -242,7 +243,8 @@ class Consumer(Closing, Generic[V]):
     # -- closing
 
     async def unsubscribe(self, force: bool = False) -> None:
-        """Delete the subscription and its position, and close; BrokerError if it has others.
+        """Delete the subscription with its position, and close; BrokerError if it has other
+        consumers.
 
         With `force`, other consumers are disconnected.
         """
@@ -267,16 +269,16 @@ class Consumer(Closing, Generic[V]):
     # -- for the client
 
     def attach_background(self, *background: TopicDiscovery | TopicWatch) -> None:
-        """Attach the tasks that change its partitions; closing the consumer closes them."""
+        """Attach the tasks that change the consumer's partitions; they end when it is closed."""
         self._background = background
 
     @property
     def sources(self) -> list[str]:
-        """The full names of its topics, without partitions."""
+        """The full names of the consumer's topics, without partitions."""
         return list(self._by_topic)
 
     def partitioned_topics(self) -> list[str]:
-        """Return those of its topics that are partitioned, and may get more partitions."""
+        """Return the partitioned topics of the consumer, which may get more partitions."""
         return [
             topic
             for topic, parts in self._by_topic.items()
@@ -284,11 +286,11 @@ class Consumer(Closing, Generic[V]):
         ]
 
     def partitions_of(self, topic: str) -> list[str]:
-        """Return the partitions of a topic that it receives from; the topic if it has none."""
+        """Return the partitions that are received of a topic; the topic itself if it has none."""
         return [partition.topic for partition in self._by_topic.get(topic, ())]
 
     def add(self, topic: str, partitions: Iterable[PartitionConsumer[Message[V]]]) -> None:
-        """Receive from these partitions of a topic as well."""
+        """Begin to receive from these partitions of a topic."""
         known = self._by_topic.setdefault(topic, [])
         for partition in partitions:
             partition.redelivery.dead_letters = self._dead_letters

@@ -38,7 +38,7 @@ def old_name(topic: str, subscription: str, kind: str) -> str:
 
 
 class DeadLetters:
-    """Moves messages of one subscription to its retry topic and its dead letter topic.
+    """Moves messages of one subscription to its retry topic or its dead letter topic.
 
     `open_producer(kind, topic)` is called with RETRY or DLQ before the first message goes there.
     """
@@ -129,7 +129,7 @@ class DeadLetters:
 
 
 def _origin(message: Message) -> dict[str, str]:
-    """Return the message's properties, with its original topic and id."""
+    """Return the message's properties, extended by its original topic and id."""
     properties = message.properties
     properties.setdefault(REAL_TOPIC, message.topic)
     properties.setdefault(ORIGIN_MESSAGE_ID, message.id.text())

@@ -35,13 +35,13 @@ MAX_INFLATED_BYTES = 128 * 1024 * 1024
 MAX_BATCH_MESSAGES = MAX_INFLATED_BYTES // 4
 """The limit of the messages in a batch: each takes four bytes for the size of its metadata."""
 MESSAGE_OVERHEAD = 64
-"""The bytes counted for a message beyond its value, so that empty messages fill limits, too."""
+"""The bytes counted per message besides its value, so that empty messages count, too."""
 LAST_BATCH_INDEX = 2**31 - 1
 """The highest index of a message in a batch."""
 
 
 class MessageSchema(Protocol[V]):
-    """A schema as messages use it; those of `magnetar.schema` implement it."""
+    """A schema as messages use it; implemented in `magnetar.schema`."""
 
     info: SchemaInfo
 
@@ -54,7 +54,7 @@ class MessageSchema(Protocol[V]):
 
 @dataclass(frozen=True, slots=True)
 class Outgoing(Generic[V]):
-    """A message to send that has more attributes than its value."""
+    """A message to be sent that has more attributes than its value."""
 
     value: V
     """The value, of the schema's type, or bytes without schema; None with a schema: null."""
@@ -65,9 +65,11 @@ class Outgoing(Generic[V]):
     event_time_ms: int = 0
     """The time of the event, set by the application; 0 means not set."""
     deliver_at_ms: int = 0
-    """The time before which shared subscriptions do not receive it; 0 means at once."""
+    """The time, in ms since 1970, before which shared subscriptions do not receive it; 0 means at
+    once.
+    """
     sequence_id: int | None = None
-    """The id for deduplication, higher than those before; None: the next one."""
+    """The id for deduplication, higher than all earlier ones; None means the next one."""
     is_null: bool = False
     """Whether the value is null, rather than empty: compaction then deletes the key."""
     schema: MessageSchema[V] | None = None
@@ -110,11 +112,11 @@ class Message(Generic[V]):
         batch_index: int,
     ) -> None:
         self.data = data
-        """The encoded value, as it was sent."""
+        """The value as it was sent, encoded."""
         self.batch_index = batch_index
         """The index in the batch; -1 if the message is an entry by itself."""
         self.entry = entry
-        """The stored entry of the message, which may hold others as well."""
+        """The stored entry of the message, which may hold other messages as well."""
         self._about = about
 
     @property
@@ -162,7 +164,7 @@ class Message(Generic[V]):
 
     @property
     def source(self) -> Any:
-        """The consumer of the partition it came from."""
+        """The partition's consumer that received the message."""
         return self.entry.source
 
     @property
@@ -171,7 +173,7 @@ class Message(Generic[V]):
 
     @property
     def key(self) -> str | bytes | None:
-        """The key, text or bytes, as it was sent."""
+        """The key, a str or bytes, as it was sent."""
         return decoded_key(self._about)
 
     @property
@@ -193,7 +195,9 @@ class Message(Generic[V]):
 
     @property
     def broker_publish_time_ms(self) -> int | None:
-        """The time at which the broker stored it; None if the broker does not tell."""
+        """The time, in ms since 1970, at which the broker stored the message; None if it is not
+        sent.
+        """
         added = self.entry.broker_metadata
         if added is None or not added.HasField("broker_timestamp"):
             return None
@@ -233,7 +237,9 @@ class Message(Generic[V]):
 
     @property
     def deliver_at_ms(self) -> int:
-        """The time before which shared subscriptions do not receive it; 0 means at once."""
+        """The time, in ms since 1970, before which shared subscriptions do not receive it; 0 means
+        at once.
+        """
         return self.entry.metadata.deliver_at_time
 
     @property
@@ -247,12 +253,12 @@ class Message(Generic[V]):
 
     @property
     def is_encrypted(self) -> bool:
-        """Whether the value is the whole entry as it is stored: no key decrypts it."""
+        """Whether the value is the entire stored entry, because no key decrypts it."""
         return self.entry.is_taken_encrypted
 
     @property
     def encryption_keys(self) -> dict[str, dict[str, str]]:
-        """The metadata of the keys that it was encrypted with, by the name of each key."""
+        """The metadata of the keys that protect the message, by key name."""
         return {
             one.key: {pair.key: pair.value for pair in one.metadata}
             for one in self.entry.metadata.encryption_keys
@@ -273,7 +279,7 @@ class Entry:
 
     batch_index = LAST_BATCH_INDEX
     chunks: Sequence[tuple[int, int]] = ()
-    """The positions of the entries that it was joined from; empty if it was not joined."""
+    """The positions of the joined chunks; empty for an entry that was not chunked."""
 
     def __init__(
         self,
@@ -304,10 +310,10 @@ class Entry:
         if not 0 < count <= MAX_BATCH_MESSAGES:  # it would become a number of permits
             raise self.unreadable(f"has no readable metadata: a batch of {count} messages")
         self.is_chunk = self.metadata.num_chunks_from_msg > 1
-        """Whether it is a chunk of a larger message."""
+        """Whether the entry is a chunk of a larger message."""
         self.is_encrypted = bool(self.metadata.encryption_keys)
         self.is_taken_encrypted = False
-        """Whether the application receives it as one message, as it is stored."""
+        """Whether the application receives the entry, still encrypted, as one message."""
 
     @property
     def position(self) -> tuple[int, int]:
@@ -326,7 +332,9 @@ class Entry:
 
     @property
     def stored_time_ms(self) -> int:
-        """The time at which the broker stored it, else its publish time: seeks go by the same."""
+        """The time, in ms, at which the broker stored the entry, else its publish time; seeks use
+        the same.
+        """
         added = self.broker_metadata
         if added is None or not added.HasField("broker_timestamp"):
             return self.metadata.publish_time
@@ -352,12 +360,12 @@ class Entry:
         return self._data[self._body_start :]
 
     def decrypted(self, payload: bytes) -> None:
-        """Replace the encrypted payload by the decrypted one."""
+        """Replace the payload by the decrypted one."""
         self._body_start = message_start(self._data)
         self._data, self.is_encrypted = self._data[: self._body_start] + payload, False
 
     def take_encrypted(self) -> None:
-        """Become one message, whose value is the encrypted payload."""
+        """Become one message whose value is the encrypted payload."""
         self.is_taken_encrypted, self.is_chunk = True, False
 
     def body(self) -> bytes:
@@ -383,7 +391,7 @@ class Entry:
             raise self.unreadable(f"cannot be decompressed: {error}") from error
 
     def messages(self) -> list[Message[Any]]:
-        """Return its messages that were not acknowledged before; may raise Unreadable."""
+        """Return the messages that are not acknowledged yet; raises Unreadable."""
         if self.is_taken_encrypted:
             return [Message(self.payload(), self.metadata, self, -1)]
         body = self.body()
@@ -466,7 +474,7 @@ def _has_unknown_compression(metadata: pb.MessageMetadata) -> bool:
 
 
 def decoded_key(about: pb.SingleMessageMetadata | pb.MessageMetadata) -> str | bytes | None:
-    """Return the key in either kind of metadata, as it was sent: text, or bytes.
+    """Return the key in metadata of a message or an entry, as it was sent: a str or bytes.
 
     A key that is marked as base64 but cannot be decoded is returned as text, unchanged.
     """

@@ -64,12 +64,14 @@ class Producer(Closing, Generic[V]):
 
     @property
     def is_connected(self) -> bool:
-        """Whether all partitions that were opened are registered with a broker at the moment."""
+        """Whether all opened partitions are registered with a broker now."""
         return all(partition.is_connected for partition in self._partitions)
 
     @property
     def statistics(self) -> ProducerStatistics:
-        """The counts since it was opened; those of a partition are `partitions[i].statistics`."""
+        """The counts since the producer was opened; `partitions[i].statistics` has those of a
+        partition.
+        """
         return total(self.topic, [partition.statistics for partition in self._partitions])
 
     @property
@@ -88,7 +90,7 @@ class Producer(Closing, Generic[V]):
         txn: Transaction | None = None,
         **more: Any,
     ) -> MessageId:
-        """Send one message and wait until the broker has stored it; waits for room as well.
+        """Send one message, and wait until the broker has stored it; waits for room as well.
 
         Shared subscriptions receive it `deliver_after_s` later.  `more` are further fields of
         Outgoing: ordering_key, deliver_at_ms, sequence_id, is_null, schema.  The id of a duplicate
@@ -114,7 +116,8 @@ class Producer(Closing, Generic[V]):
         txn: Transaction | None = None,
         **more: Any,
     ) -> Receipt:
-        """Send one message; await the receipt or `flush`. QueueFull if there is no room.
+        """Send one message without waiting; QueueFull if there is no room. Await the receipt or
+        `flush`.
 
         The arguments are those of `send`; call `register` before for a schema of its own.
         """
@@ -128,13 +131,13 @@ class Producer(Closing, Generic[V]):
         return self._add_nowait(self._encoded(message), txn)
 
     async def enqueue(self, message: Outgoing[V], txn: Transaction | None = None) -> Receipt:
-        """Send one message once there is room for it; await the receipt or `flush`."""
+        """Send one message as soon as there is room for it; await the receipt or `flush`."""
         return await self._add(await self._ready(message), txn)
 
     async def send_batch(
         self, messages: Iterable[V | Outgoing[V]], txn: Transaction | None = None
     ) -> list[MessageId]:
-        """Send many messages in order and wait until all are stored: the fast path.
+        """Send many messages in order, and wait until all are stored: the fastest way.
 
         Raises the first error; other messages may have been stored.
         """
@@ -148,7 +151,9 @@ class Producer(Closing, Generic[V]):
         return [receipt.id() for receipt in receipts]
 
     async def flush(self) -> None:
-        """Wait until all messages are stored; raise the first error not seen by the application."""
+        """Wait until all messages are stored; raise the first error that the application has not
+        seen.
+        """
         await gather_all(partition.flush() for partition in self._partitions)
 
     async def close(self) -> None:
@@ -163,7 +168,7 @@ class Producer(Closing, Generic[V]):
             self._interceptors.close()
 
     async def register(self, schema: MessageSchema[Any]) -> bytes:
-        """Register a schema for single messages, and return its version on the topic.
+        """Register a schema of single messages, and return its version on the topic.
 
         IncompatibleSchema if the broker refuses the schema.
         """
@@ -248,7 +253,7 @@ class Producer(Closing, Generic[V]):
         self._discovery = discovery
 
     def add(self, partitions: Iterable[PartitionProducer]) -> None:
-        """Add the producers of further partitions, which follow the present ones."""
+        """Add the producers of new partitions, which follow the present ones."""
         self._partitions.extend(partitions)
 
     def _message(

@@ -33,7 +33,7 @@ class Reader(Closing, Generic[V]):
 
     @property
     def topics(self) -> list[str]:
-        """The topics and partitions that it reads at the moment."""
+        """The topics and partitions that the reader reads now."""
         return [partition.topic for partition in self._partitions]
 
     @property
@@ -57,7 +57,7 @@ class Reader(Closing, Generic[V]):
     async def read_batch(
         self, max_messages: int = 1000, timeout_s: float | None = None
     ) -> list[Message[V]]:
-        """Return all messages that have arrived, at most `max_messages`, but wait for one."""
+        """Return the messages that have arrived, at most `max_messages`; waits for one."""
         messages = await self.inbox.take(max_messages, timeout_s)
         # The broker counts unacknowledged messages as the backlog of the reader.
         for last in {message.topic: message for message in messages}.values():
@@ -80,11 +80,12 @@ class Reader(Closing, Generic[V]):
 
     @property
     def is_connected(self) -> bool:
-        """Whether all of its partitions are registered with a broker at the moment."""
+        """Whether all partitions of the reader are registered with a broker now."""
         return all(partition.is_connected for partition in self._partitions)
 
     async def seek(self, target: MessageId | int, inclusive: bool | None = None) -> None:
-        """Continue with the message of this id, or the first one published at this time (ms).
+        """Continue with the message of this id, or the first one published at this time (ms) or
+        later.
 
         With `inclusive=False` it continues behind the message, and with True at the last message if
         the target is LATEST, which otherwise is behind it.  EARLIEST, LATEST and a time apply to
@@ -117,14 +118,14 @@ class Reader(Closing, Generic[V]):
         self._discovery = discovery
 
     def add(self, partitions: Iterable[PartitionConsumer[Message[V]]]) -> None:
-        """Read further partitions."""
+        """Begin to read further partitions."""
         # promise[self._partitions.extend(partitions) -> return]: partitions that a topic gets later
         #   are read
         self._partitions.extend(partitions)
 
 
 class EntryReader(Closing):
-    """Reads the stored entries of one partition, batches unopened; nothing is acknowledged.
+    """Reads the stored entries of one partition, with batches unopened; acknowledges nothing.
 
     It fails when its topic is deleted: the places of another topic of that name are not those that
     were read.

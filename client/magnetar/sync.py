@@ -22,7 +22,7 @@ W = TypeVar("W", bound=Closing)
 
 
 class _Facade(Facade[W]):
-    """The common base of these classes: `close`, or the end of a `with`, closes them."""
+    """The base class of this module's classes; `close`, or leaving a `with`, closes it."""
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
@@ -60,7 +60,7 @@ class Transaction(_Facade[magnetar.Transaction]):
         self.do(self.wrapped.resume, txn_id)
 
     def hand_over(self) -> tuple[int, int]:
-        """Wait for all operations, and return the id with which the transaction can be resumed."""
+        """Wait for all operations, and return the id with which another process can resume."""
         return self.run(self.wrapped.hand_over)
 
     def flush(self) -> None:
@@ -105,21 +105,25 @@ class Producer(_Facade[magnetar.Producer[V]], Generic[V]):
     def send(
         self, value: V, *, txn: Transaction | None = None, **options: Any
     ) -> magnetar.MessageId:
-        """Send one message and wait until it is stored."""
+        """Send one message, and wait until it is stored."""
         return self.run(self.wrapped.send, value, txn=_of(txn), **options)
 
     def send_batch(
         self, messages: Iterable[V | magnetar.Outgoing[V]], txn: Transaction | None = None
     ) -> list[magnetar.MessageId]:
-        """Send many messages in order and wait until all are stored: the fast path."""
+        """Send many messages in order, and wait until all are stored: the fastest way."""
         return self.run(self.wrapped.send_batch, messages, _of(txn))
 
     def send_nowait(self, value: V, *, txn: Transaction | None = None, **options: Any) -> None:
-        """Send one message without waiting; `flush` raises errors.  QueueFull: no room."""
+        """Send one message without waiting; `flush` raises its error. QueueFull if there is no
+        room.
+        """
         self.do(self.wrapped.send_nowait, value, txn=_of(txn), **options)
 
     def flush(self) -> None:
-        """Wait until all messages are stored; raise the first error that was not seen."""
+        """Wait until all messages are stored; raise the first error that the application has not
+        seen.
+        """
         self.run(self.wrapped.flush)
 
 
@@ -145,7 +149,7 @@ class Consumer(_Facade[magnetar.Consumer[V]], Generic[V]):
     def receive_batch(
         self, max_messages: int = 1000, timeout_s: float | None = None
     ) -> list[magnetar.Message[V]]:
-        """Return all messages that have arrived, at least one: the fast path."""
+        """Return all messages that have arrived, at least one: the fastest way."""
         return self.run(self.wrapped.receive_batch, max_messages, timeout_s)
 
     def __iter__(self) -> Iterator[magnetar.Message[V]]:
@@ -161,7 +165,7 @@ class Consumer(_Facade[magnetar.Consumer[V]], Generic[V]):
         self.do(self.wrapped.ack, messages, _of(txn))
 
     def ack_up_to(self, message: magnetar.Message[Any], txn: Transaction | None = None) -> None:
-        """Acknowledge all messages of the partition up to this one."""
+        """Acknowledge all messages of the partition up to and including this one."""
         self.do(self.wrapped.ack_up_to, message, _of(txn))
 
     def ack_id(
@@ -179,7 +183,7 @@ class Consumer(_Facade[magnetar.Consumer[V]], Generic[V]):
         topic: str | None = None,
         txn: Transaction | None = None,
     ) -> None:
-        """Acknowledge all of a partition up to the message of an id."""
+        """Acknowledge all messages of a partition up to and including the one with this id."""
         self.do(self.wrapped.ack_up_to_id, message_id, topic, _of(txn))
 
     def nack(self, messages: magnetar.Message[Any] | Iterable[magnetar.Message[Any]]) -> None:
@@ -201,11 +205,11 @@ class Consumer(_Facade[magnetar.Consumer[V]], Generic[V]):
         delay_s: float,
         properties: Mapping[str, str] | None = None,
     ) -> None:
-        """Move a message as `reconsume_later` does, and acknowledge its partition up to it."""
+        """Move a message like `reconsume_later`, and acknowledge its partition up to it."""
         self.run(self.wrapped.reconsume_later_cumulative, message, delay_s, properties)
 
     def redeliver_all(self) -> None:
-        """Let all unacknowledged messages be redelivered."""
+        """Request the redelivery of all unacknowledged messages."""
         self.do(self.wrapped.redeliver_all)
 
     def seek(self, target: magnetar.MessageId | int, topic: str | None = None) -> None:
@@ -255,7 +259,7 @@ class Reader(_Facade[magnetar.Reader[V]], Generic[V]):
             yield self.read()
 
     def has_message_available(self) -> bool:
-        """Tell whether there is a message that was not read."""
+        """Return whether a message remains to be read."""
         return self.run(self.wrapped.has_message_available)
 
     def seek(self, target: magnetar.MessageId | int) -> None:
@@ -278,7 +282,7 @@ class TableView(_Facade[magnetar.TableView[V]], Generic[V]):
         return len(self.wrapped)
 
     def refresh(self) -> None:
-        """Wait until all messages that are in the topic now are visible."""
+        """Wait until the view has all messages that are in the topic now."""
         self.run(self.wrapped.refresh)
 
 

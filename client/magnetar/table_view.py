@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 LOOK_S = 0.01
 Listener = Callable[[str | bytes, V | None], None]
-"""Receives a key and its new value; None: the key was removed."""
+"""Receives a key and its new value; None means that the key was removed."""
 
 
 class TableView(Closing, Mapping[str | bytes, V], Generic[V]):
@@ -62,14 +62,14 @@ class TableView(Closing, Mapping[str | bytes, V], Generic[V]):
         self.listen(listener)
 
     async def refresh(self) -> None:
-        """Wait until all messages that are in the topic now are visible; raise an error if not."""
+        """Wait until the view has all messages that are in the topic now; raises if it cannot."""
         while await self._reader.has_message_available():
             if self._error is not None:
                 raise self._error
             await self._clock.sleep(LOOK_S)
 
     def forked(self, error: Closed) -> None:
-        """Drop the task, which is the parent's, in a forked child; values stay readable."""
+        """Drop the task in a forked child, since it belongs to the parent; values stay readable."""
         self._error = error
         self._following = None
 

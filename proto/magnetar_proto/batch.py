@@ -43,7 +43,7 @@ def decode_batch(body: bytes, count: int) -> list[tuple[pb.SingleMessageMetadata
 
 
 def each_of_batch(body: bytes, count: int) -> Iterator[tuple[pb.SingleMessageMetadata, bytes]]:
-    """Like `decode_batch`, one by one; BadBatch is raised when the damage is reached."""
+    """Yield the messages of a batch one by one; BadBatch is raised when the damage is reached."""
     if not 0 <= count <= len(body) // SMALLEST_MESSAGE:
         raise BadBatch(f"{count} messages cannot lie in {len(body)} bytes")
     pos, total = 0, len(body)

@@ -19,7 +19,7 @@ INDEX_TAG: Final = b"\x10"
 
 
 def encode_broker_metadata(time_ms: int, indexes: Sequence[int]) -> list[bytes]:
-    """Encode what to put before each of some entries, which have these indexes.
+    """Return the bytes to put before each entry: its broker metadata with `time_ms` and its index.
 
     A `time_ms` of 0 is left out, as are negative indexes.
     """
@@ -32,7 +32,7 @@ def encode_broker_metadata(time_ms: int, indexes: Sequence[int]) -> list[bytes]:
 
 
 def broker_metadata_of(entry: bytes) -> pb.BrokerEntryMetadata | None:
-    """Return what a broker added to an entry; None if nothing, or if it cannot be read."""
+    """Return the metadata that a broker added to an entry; None if it is absent or unreadable."""
     start = message_start(entry)
     if not start:
         return None
@@ -48,7 +48,7 @@ def without_broker_metadata(entry: bytes) -> bytes:
 
 
 def stored_time(entry: bytes) -> int:
-    """Return when a broker stored the entry; without that, its publish time.
+    """Return the time at which a broker stored the entry; without it, the entry's publish time.
 
     Both are in milliseconds since the epoch.  BadMetadata if the publish time is unreadable.
     """

@@ -44,7 +44,7 @@ _HEADS: Final[dict[type[Message], bytes]] = {
 
 
 def encode(message: Message) -> bytes:
-    """Encode the whole frame of a command without payload from its sub-message."""
+    """Encode a command without payload from its sub-message; the result is the whole frame."""
     head = _HEADS.get(type(message))
     if head is None:
         raise LocalError(f"{type(message).__name__} is not a command")

@@ -28,14 +28,14 @@ _PARTITION: Final = re.compile(r"(.+)-partition-(0|[1-9][0-9]{0,9})", re.DOTALL)
 
 @dataclass(frozen=True, slots=True, order=True)
 class NamespaceName:
-    """`tenant/namespace`."""
+    """The name of a namespace: `tenant/namespace`."""
 
     tenant: str
     namespace: str
 
     @classmethod
     def parse(cls, text: str) -> "NamespaceName":
-        """InvalidTopicName unless `text` has exactly two parts of letters, digits and -=:._"""
+        """Parse a name; InvalidTopicName unless it is two parts of letters, digits and -=:._"""
         _check_length(text)
         parts = text.split("/")
         if len(parts) != 2 or not all(map(_PART.fullmatch, parts)):
@@ -48,7 +48,7 @@ class NamespaceName:
 
 @dataclass(frozen=True, slots=True, order=True)
 class TopicName:
-    """A topic, or one partition of a partitioned topic: its local name then ends in -partition-N.
+    """The name of a topic, or of one partition of a topic: its local name ends in -partition-N.
 
     Build it with `parse`, which validates.
     """
@@ -58,7 +58,7 @@ class TopicName:
     namespace: str
     local: str
     namespace_name: str = field(init=False, repr=False, compare=False)
-    """`tenant/namespace`."""
+    """The namespace, as `tenant/namespace`."""
 
     def __post_init__(self) -> None:
         # Used often, and equal for many topics: interned, so that they share one string.

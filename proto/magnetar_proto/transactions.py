@@ -25,7 +25,7 @@ searched before parsing."""
 
 
 class Membership(NamedTuple):
-    """The transaction of an entry, and its marker type; 0 if it is a message."""
+    """The transaction of an entry, and the type of marker that the entry is; 0 for a message."""
 
     most: int
     least: int
@@ -55,7 +55,7 @@ def may_have_transaction(entry: bytes) -> bool:
 
 
 def with_transaction(entry: bytes, most: int, least: int) -> bytes:
-    """Return the entry with this transaction in its metadata; unchanged if it names one already.
+    """Return the entry with this transaction in its metadata; unchanged if it already names one.
 
     Some clients, Go's among them, name the transaction of a message in the SEND alone.
     """

@@ -33,7 +33,7 @@ Queries that were written for Pulsar's connector for Java may have these. A warn
 
 
 def pages() -> Iterator[str]:
-    """Yield the page in parts."""
+    """Yield the parts of the page."""
     yield INTRODUCTION
     for title, use in PARTS:
         found = [option for option in OPTIONS if option.use == use and option.has_effect]

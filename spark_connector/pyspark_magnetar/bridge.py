@@ -96,6 +96,6 @@ def bridge_to(connecting: Connecting) -> Bridge:
 
 
 def close_bridges() -> None:
-    """Close this process's bridges, if it continues without Spark, as that of tests does."""
+    """Close the bridges of this process, which goes on without Spark, as tests do."""
     for key in [one for one in _bridges if one[1] == os.getpid()]:
         _bridges.pop(key).close()

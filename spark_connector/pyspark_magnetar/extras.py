@@ -1,4 +1,4 @@
-"""The requirements beyond those of the client: the packages of the extra `magnetar[spark]`."""
+"""The requirements besides the client's: the packages of the extra `magnetar[spark]`."""
 
 from importlib import import_module
 

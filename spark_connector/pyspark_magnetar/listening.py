@@ -42,7 +42,7 @@ class BacklogListener(StreamingQueryListener):
 
 
 def backlog_line(latest_offset: str | None) -> str | None:
-    """Return the backlog in one line; None if the offset is not from this source."""
+    """Return the backlog as a line of text; None if the offset is not from this source."""
     try:
         report: Any = json.loads(latest_offset or "")
         backlog = report["backlog"]

@@ -86,7 +86,7 @@ def _active_context() -> "SparkContext | None":
 
 
 def _is_this(executable: str) -> bool:
-    """Tell whether it is this Python with the same packages; a virtual environment differs."""
+    """Return whether an executable is this Python with the same packages."""
     here, there = (Path(path).absolute() for path in (sys.executable, executable))
     return here.parent.resolve() == there.parent.resolve() and here.resolve() == there.resolve()
 

@@ -47,7 +47,7 @@ class Unavailable(StorageError):
 
 
 class DiskFull(Unavailable):
-    """There was no room; nothing was written and nothing was acknowledged."""
+    """The disk was full; nothing was written and nothing was acknowledged."""
 
 
 class DiskLow(DiskFull):
@@ -55,7 +55,7 @@ class DiskLow(DiskFull):
 
 
 class WriterFailed(Unavailable):
-    """An earlier append failed, so every later one fails; recover the segment and roll over."""
+    """An earlier append failed, so all later ones fail: recover the segment, and roll over."""
 
 
 class LogClosed(WriterFailed):

@@ -39,7 +39,7 @@ class Sealed(NamedTuple):
     entries: int
     messages: int
     size: int
-    """Bytes of all payloads."""
+    """The bytes of all payloads."""
 
 
 class DamagedEntries(NamedTuple):
@@ -69,7 +69,7 @@ class SegmentKind(StrEnum):
 
 
 class Replaced(NamedTuple):
-    """The values in the log's record for a segment of which another segment keeps a part."""
+    """A log's record of a segment of which another segment keeps a part."""
 
     id: SegmentId
     first_offset: int
@@ -112,7 +112,7 @@ class SegmentWriter(Protocol):
         """The id of the last durable entry; -1 before the first one."""
 
     def begin(self, first_offset: int, first_messages: int | None = None) -> None:
-        """Set these fields of the `SegmentOrigin`; call this before the first append."""
+        """Set these fields of the `SegmentOrigin`; must be called before the first append."""
 
     def append(self, payloads: Sequence[bytes], counts: Sequence[int], done: Done) -> int:
         """Queue a run of entries and return the first one's id (ids are 0, 1, 2...).
@@ -148,7 +148,7 @@ class SegmentReader(Protocol):
         """Return the number of messages in entries 0..entry-1; `entry` may be one past the last."""
 
     def close(self) -> None:
-        """Release the reader's resources."""
+        """Release the resources of the reader."""
 
 
 class SegmentStore(Protocol):

@@ -30,20 +30,20 @@ _OLD_METHODS: Final = {
 
 
 class AuthenticationRules(NamedTuple):
-    """The rules of authentication that hold for all methods."""
+    """The rules that apply to every method of authentication."""
 
     anonymous: str = ""
     """The role of clients that prove none; blank to refuse them."""
     strict: bool = False
     """Whether HTTP requests must name their method."""
     proxies: frozenset[str] = frozenset()
-    """The roles that may, and must, name the role of their client."""
+    """The roles of proxies, which must name the role of their client."""
     proves_originals: bool = False
     """Whether the clients of proxies must prove their roles."""
     checks_originals: bool = False
-    """Whether a role that is not a proxy is refused if it names a client's role."""
+    """Whether a role that is not a proxy is refused when it names the role of a client."""
     refresh_seconds: float = 60.0
-    """The interval at which connections look whether their credentials have expired."""
+    """The seconds between two checks of a connection for expired credentials."""
 
 
 class Proof(NamedTuple):
@@ -89,7 +89,7 @@ class Authenticator:
         return proof
 
     async def _with_original(self, own: Identity, connect: pb.CommandConnect) -> Proof:
-        """Return the proof of a connection, for the client behind it if it is a proxy's."""
+        """Return the proof of a connection; for a proxy's, that of the client behind it."""
         named = connect.original_principal
         if not named:
             return Proof(Roles(own.role), own.method, own.expires_at, own.method)
@@ -117,7 +117,7 @@ class Authenticator:
         return proof._replace(expires_at=_earlier(found.expires_at, proof.ends_at))
 
     def _check_original(self, own: str, original: str) -> None:
-        """Refuse a proxy that does not name a client's role, and any other role that names one."""
+        """Refuse a proxy that names no client's role, and any other role that names one."""
         is_proxy = own in self.rules.proxies
         # promise[without or (is_proxy and original in self.rules.proxies)]: a proxy is not the
         #   client of a proxy
@@ -164,7 +164,7 @@ class Authenticator:
     async def _of_headers(
         self, method: str, headers: Mapping[str, str], certificate: bytes
     ) -> Identity:
-        """Return the identity that the credentials in these headers prove, by one method."""
+        """Return the identity proved by the credentials in these headers, for one method."""
         try:
             data = self._chains[method][0].data_of(headers)
         except InvalidCredentials as error:
@@ -174,7 +174,7 @@ class Authenticator:
     # Both ---------------------------------------------------------------------------------
 
     async def _identify(self, method: str, credentials: Credentials) -> Identity:
-        """Return the identity that the first provider accepts, of those with this method."""
+        """Return the identity from the first provider of the method that accepts them."""
         refusals = []
         for provider in self._chains[method]:
             try:
@@ -206,7 +206,7 @@ def _refused(why: str) -> CredentialsRefused:
 
 
 def _method_of(connect: pb.CommandConnect) -> str:
-    """Return the method that a CONNECT names, in the present field or in the deprecated one."""
+    """Return the method that a CONNECT names, in the current field or the deprecated one."""
     if connect.HasField("auth_method_name"):
         return connect.auth_method_name
     return _OLD_METHODS[connect.auth_method] if connect.HasField("auth_method") else NONE

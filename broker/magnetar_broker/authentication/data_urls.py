@@ -14,7 +14,7 @@ class Files(Protocol):
     """Reads files; both methods raise `OSError`."""
 
     def read(self, path: str) -> bytes:
-        """Return the whole content."""
+        """Return the content of the file."""
 
     def stamp(self, path: str) -> Hashable:
         """Return a value that changes whenever the file changes."""

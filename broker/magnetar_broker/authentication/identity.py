@@ -8,13 +8,13 @@ class Identity(NamedTuple):
 
     role: str
     method: str
-    """The `auth_method_name` that proved it, such as `token`; empty for the anonymous role."""
+    """The method that proved the role, such as `token`; empty for the anonymous role."""
     expires_at: float | None = None
     """The time at which the proof expires, in seconds since 1970; None if it does not."""
 
 
 class Roles(NamedTuple):
-    """The roles of a request or a connection, each of which must be permitted to do it.
+    """The roles of a request or a connection, all of which need the permission.
 
     A client that a proxy connects has two: the role of the proxy, and the role of the client.
     """

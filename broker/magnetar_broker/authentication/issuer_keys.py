@@ -18,12 +18,12 @@ from magnetar_broker.authentication.token_keys import TokenKey, of_public
 Fetch = Callable[[str], Awaitable[bytes]]
 """Returns the document at a URL; raises `OSError`, with a text that can be logged."""
 Spawn = Callable[[Coroutine[Any, Any, None]], object]
-"""Runs a coroutine beside all other work."""
+"""A function that runs a coroutine concurrently with all other work."""
 ALGORITHMS: Final = frozenset(("RS256", "RS384", "RS512", "ES256", "ES384", "ES512"))
 MAX_KEYS: Final = 100
-"""The most keys of one issuer that are kept."""
+"""The most keys that are kept of one issuer."""
 RETRY_SECONDS: Final = 10.0
-"""The seconds between a failed fetch and the next one: anybody can make up tokens."""
+"""The seconds from a failed fetch to the next: anybody can send tokens that cause fetches."""
 
 Keys = Mapping[str, TokenKey]
 """The keys by the ids that tokens name."""
@@ -39,7 +39,7 @@ class CacheRules(NamedTuple):
     expire_seconds: float = 86400
     """The age from which keys are not used."""
     miss_seconds: float = 300
-    """The least age at which keys are fetched because a wanted one is missing."""
+    """The age, in seconds, from which keys are fetched again because one is missing."""
     requires_https: bool = True
 
 
@@ -51,7 +51,7 @@ class _Cached:
         self.fetched_at: float | None = None
         self.failed_at: float | None = None
         self.is_renewing = False
-        """Whether the keys are being fetched while they are used."""
+        """Whether the keys are being fetched while the former ones stay in use."""
 
     def age(self, now: float) -> float:
         """Return the seconds since the keys were fetched."""
@@ -96,7 +96,7 @@ class IssuerKeys:
         return cached.keys[key_id]
 
     async def _renew_beside(self, cached: _Cached, issuer: str) -> None:
-        """Fetch the keys while the known ones are used."""
+        """Fetch the keys of an issuer while the known ones stay in use."""
         cached.is_renewing = True
         try:
             with suppress(InvalidCredentials):

@@ -21,7 +21,7 @@ INVALID: Final = "INVALID_AUTH_DATA"
 LONGEST: Final = 128
 """The most bytes of a password: the time of a hash grows with it, and anyone may try one."""
 CACHED: Final = 1024
-"""The most pairs of user and password that are known to be right, to spare their hashes."""
+"""The most verified pairs of user and password that are kept, which saves hashing them again."""
 _APR1: Final = re.compile(r"\$apr1\$[./0-9A-Za-z]{1,8}\$[./0-9A-Za-z]{22}")
 _DES: Final = re.compile(r"[./0-9A-Za-z]{13}")
 
@@ -64,7 +64,7 @@ def matches(password: bytes, hashed: str) -> bool:
 
 
 class UserFile:
-    """The users of a file, which is read again when it has changed."""
+    """The users in a password file, which is read again when it has changed."""
 
     def __init__(self, path: str, files: Files) -> None:
         """Read the file; raises `OSError` or `ValueError` if it cannot be used."""

@@ -21,7 +21,7 @@ class InvalidCredentials(Exception):
     """The credentials prove no role.  The text is for the log, and has nothing of them."""
 
     def __init__(self, text: str, reason: str) -> None:
-        """`reason` is one of a few words, for metrics."""
+        """`reason` is a short fixed label, used for metrics."""
         super().__init__(text)
         self.reason = reason
 
@@ -35,7 +35,7 @@ class Provider(Protocol):
 
     @property
     def method(self) -> str:
-        """The `auth_method_name` of clients."""
+        """The `auth_method_name` that clients send."""
 
     def data_of(self, headers: Mapping[str, str]) -> bytes:
         """Return the credentials' data in HTTP headers; `InvalidCredentials` if they have none."""
@@ -58,7 +58,7 @@ def bearer_of(headers: Mapping[str, str]) -> bytes:
 
 
 def basic_of(headers: Mapping[str, str]) -> bytes:
-    """Return user and password in the header `Authorization`, with the colon between them."""
+    """Return user and password of the header `Authorization`, joined by a colon."""
     scheme, _, encoded = headers.get("authorization", "").partition(" ")
     if scheme.lower() != "basic" or not encoded:
         raise InvalidCredentials(

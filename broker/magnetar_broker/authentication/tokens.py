@@ -13,7 +13,7 @@ from magnetar_broker.authentication.token_keys import TokenKey
 
 INVALID: Final = "INVALID_TOKEN"
 FAR: Final = 1 << 53
-"""A time, in seconds, after every valid one."""
+"""A time, in seconds, later than any that is valid."""
 _UNCHECKED: Final[Options] = {
     "verify_exp": False, "verify_nbf": False, "verify_iat": False, "verify_aud": False,
     "verify_iss": False, "verify_sub": False, "verify_jti": False,
@@ -100,7 +100,7 @@ def identity_of(claims: Mapping[str, Any], rules: TokenRules, method: str, now: 
 
 
 def _time(claims: Mapping[str, Any], name: str) -> float | None:
-    """Return a claim that is a time; None if it is absent."""
+    """Return the time in a claim, in seconds since the epoch; None if the claim is absent."""
     found = claims.get(name)
     if found is None:
         return None
@@ -112,7 +112,7 @@ def _time(claims: Mapping[str, Any], name: str) -> float | None:
 
 
 def _texts(claims: Mapping[str, Any], name: str) -> list[str]:
-    """Return a claim that is a text, or a list of texts."""
+    """Return the texts in a claim, which is a text or a list of texts."""
     found = claims.get(name)
     if isinstance(found, str):
         return [found]

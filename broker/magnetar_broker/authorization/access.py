@@ -10,16 +10,16 @@ from magnetar_broker.config import Settings
 logger = logging.getLogger(__name__)
 
 A_TURN = 500
-"""The number of checks in one turn of the event loop, which take a few milliseconds."""
+"""The number of checks in one turn of the event loop; they take a few milliseconds."""
 
 
 class Opened(NamedTuple):
-    """Something that a client has open, or is opening: a producer, a consumer or a watcher."""
+    """An open producer, consumer or watcher of a client, or one that is being opened."""
 
     access: AccessRequest
-    """The permission that it needs."""
+    """The permission that the client needs for it."""
     close: Callable[[str], None]
-    """Closes it, for this reason; harmless if it is closed."""
+    """A function that closes it for the given reason; calling it again is harmless."""
 
 
 class Client(Protocol):
@@ -33,7 +33,7 @@ class Client(Protocol):
         """Yield what the client has open, or is opening, in a namespace."""
 
     def check(self, command: object) -> None:
-        """Raise the refusal if what this command opens may not be opened any more."""
+        """Raise the refusal if the client may no longer open what this command opens."""
 
 
 class Access:
@@ -43,12 +43,12 @@ class Access:
         self.rules = rules_of(settings)
         """The rules of authorization; None if it is off, which permits everything to everyone."""
         self.clients: set[Client] = set()
-        """The clients that may have something open."""
+        """The clients that may have producers, consumers or watchers open."""
 
     async def recheck(
         self, namespace: str, grants: Grants, pause: Callable[[], Awaitable[None]]
     ) -> None:
-        """Close what clients have open and may no longer have open.
+        """Close what the clients have open in a namespace and these grants no longer permit.
 
         The same grants or later ones decide about anything that is opened meanwhile.  `pause` lets
         other tasks run.

@@ -42,9 +42,9 @@ class AccessRequest(NamedTuple):
 
     permission: RequiredPermission
     subject: str = ""
-    """A tenant, a namespace `tenant/namespace`, or a topic with its domain; blank if none."""
+    """A tenant, a namespace `tenant/namespace`, or a topic with its domain; blank if not needed."""
     subscription: str = ""
-    """The subscription that is used; blank if none, or if it need not be asked for."""
+    """The subscription to be used; blank if there is none or its permission need not be checked."""
 
     @property
     def tenant(self) -> str:
@@ -59,7 +59,7 @@ class AccessRequest(NamedTuple):
 
 
 class Grants(NamedTuple):
-    """The stored grants of a tenant and a namespace of it; empty if these do not exist."""
+    """The stored grants of a tenant and a namespace in it; empty if these do not exist."""
 
     admins: Collection[str] = ()
     """The roles that administer the tenant."""
@@ -150,7 +150,7 @@ def matches(pattern: str, role: str) -> bool:
 
 
 def is_of_system(subject: str) -> bool:
-    """Return whether a topic or a namespace is one that brokers keep for themselves."""
+    """Return whether a topic or namespace is reserved for brokers."""
     namespace = AccessRequest(RequiredPermission.SUPER_USER, subject).namespace
     if namespace == SYSTEM_NAMESPACE or HEARTBEATS.fullmatch(namespace):
         return True
@@ -161,7 +161,7 @@ def is_of_system(subject: str) -> bool:
 
 
 def _finds_coordinators(access: AccessRequest) -> bool:
-    """Return whether it looks up transaction coordinators, as clients with grants have to."""
+    """Return whether a request looks up transaction coordinators, as all clients may."""
     if (
         access.permission is not RequiredPermission.PRODUCE_OR_CONSUME
         or "://" not in access.subject

@@ -4,7 +4,7 @@ docs/differences.md lists what each client does, and at which codes.
 """
 
 UNLOADED = "is being unloaded"
-"""The text that every refusal of a topic that is being closed contains.
+"""The phrase in every refusal of a topic that is being closed.
 
 The client in C++, and those built on it, keep their connection when a lookup is refused with it.
 """

@@ -18,7 +18,7 @@ class Durations:
         return self._clock.now_ms()
 
     def end(self, began_ms: int) -> None:
-        """End the piece of work that began at `began_ms`, which `begin` returned."""
+        """End the piece of work that `begin` returned `began_ms` for."""
         self.under_way -= 1
         self.count += 1
         self.total_ms += self._clock.now_ms() - began_ms

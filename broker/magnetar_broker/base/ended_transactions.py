@@ -1,4 +1,4 @@
-"""The transactions that have ended at one participant, as far as it remembers them."""
+"""The ended transactions that one participant remembers."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -17,18 +17,20 @@ class EndedTransactions:
 
     def __init__(self) -> None:
         self.lows: dict[int, int] = {}
-        """Low watermarks by coordinator."""
+        """The low watermark of each coordinator, by its number."""
         self._outcomes: dict[TxnId, Outcome] = {}
 
     def __contains__(self, txn: TxnId) -> bool:
         return txn in self._outcomes or self.is_late(txn)
 
     def is_late(self, txn: TxnId) -> bool:
-        """Return whether it has ended everywhere: at or below its coordinator's low watermark."""
+        """Return whether a transaction has ended everywhere: a low watermark of its coordinator is
+        past it.
+        """
         return txn.least <= self.lows.get(txn.most, -1)
 
     def late(self, txns: Iterable[TxnId]) -> list[TxnId]:
-        """Return those of the given transactions that have ended everywhere."""
+        """Return the transactions among `txns` that have ended everywhere."""
         return [txn for txn in txns if self.is_late(txn)]
 
     def raise_low(self, most: int, low_watermark: int) -> None:
@@ -37,7 +39,7 @@ class EndedTransactions:
             self.lows[most] = low_watermark
 
     def add(self, txn: TxnId, outcome: Outcome) -> None:
-        """Note that a transaction has ended here."""
+        """Remember that a transaction has ended at this participant, with its outcome."""
         self._outcomes[txn] = outcome
         if len(self._outcomes) > KEPT:
             del self._outcomes[next(iter(self._outcomes))]

@@ -72,15 +72,15 @@ class SubscriptionNotFound(BrokerError):
 
 
 class AlreadyExists(BrokerError):
-    """Something of that name already exists."""
+    """A tenant, namespace, topic or other object of that name already exists."""
 
 
 class InUse(BrokerError):
-    """The subject cannot be deleted while clients are connected to it."""
+    """The object cannot be deleted while clients are connected to it."""
 
 
 class NotEmpty(BrokerError):
-    """The subject cannot be deleted while it is not empty."""
+    """The object cannot be deleted while it is not empty."""
 
 
 class LimitReached(BrokerError):
@@ -112,7 +112,7 @@ class QuotaExceeded(BrokerError):
 
 
 class NoRoom(BrokerError):
-    """The disk has too little free space for an operation that needs more of it."""
+    """The disk has too little free space for an operation that uses more of it."""
 
     # The only code at which official clients fail what is being sent at once, and stay connected.
     code = pb.ProducerBlockedQuotaExceededException
@@ -234,7 +234,7 @@ class UnknownError(BrokerError):
 # promise[LogClosed, ProcessUnavailable -> ProcessUnavailable,]: the end of a topic is a transient
 #   error
 TRANSIENT = (LogClosed, ProcessUnavailable)
-"""Errors of storage where nothing is wrong with what is stored: clients have to try again."""
+"""Storage errors that do not concern the stored data: clients have to retry."""
 
 
 def as_refusal(error: BaseException) -> BrokerError | None:

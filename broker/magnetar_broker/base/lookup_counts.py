@@ -5,9 +5,9 @@ from magnetar_storage.runtime.execution import Clock
 
 
 class LookupCounts:
-    """The lookups of one process that serves topics."""
+    """The numbers of lookups that one process has answered."""
 
     def __init__(self, clock: Clock) -> None:
         self.durations = Durations(clock)
         self.answered = self.redirected = self.failed = 0
-        """The numbers of lookups answered with this process, with another one, with an error."""
+        """The lookups answered with this process, with another one, and with an error."""

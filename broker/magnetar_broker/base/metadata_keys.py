@@ -68,7 +68,7 @@ def topic_policies_key(topic: TopicName) -> str:
 
 
 def topic_of_names(key: str) -> TopicName:
-    """Return the topic of a key without its prefix."""
+    """Return the topic that a metadata key, given without its prefix, belongs to."""
     tenant, namespace, domain, local = key.split("/", 3)
     return TopicName.parse(f"{domain}://{tenant}/{namespace}/{unquote_plus(local)}")
 

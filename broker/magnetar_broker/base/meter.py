@@ -6,7 +6,7 @@ from functools import cache
 
 @cache
 def _none(counters: int) -> tuple[float, ...]:
-    """Return the rates of an idle meter, one tuple for all of them: there can be very many."""
+    """Return rates of zero for an idle meter; meters share the tuple, since there can be many."""
     return (0.0,) * counters
 
 

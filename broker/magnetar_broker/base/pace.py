@@ -5,13 +5,14 @@ from collections.abc import Awaitable, Callable
 from magnetar_storage.runtime.execution import Clock, Promise, settling
 
 IDLE_MS = 1
-"""The pause after each piece of work.  Threads that return from the disk need the interpreter lock,
-and get it at once only while the event loop is idle."""
+"""The pause, in milliseconds, after each piece of work. Threads that return from the disk need the
+interpreter lock, and get it at once only while the event loop is idle.
+"""
 LEAST_SECONDS, MOST_SECONDS = 0.0001, 0.001
 """The limits of the length of a slice of work: it exceeds the least only where pauses are long."""
 
 Pause = Callable[[], Awaitable[None]]
-"""Leaves the event loop to others for a while."""
+"""A coroutine function that lets the event loop do other work for a while."""
 
 
 class Pace:
@@ -63,7 +64,7 @@ class Slices:
         """The seconds by which the pauses have exceeded the slices."""
 
     async def after(self) -> bool:
-        """Call this after every piece of work, each of which is shorter than a slice.
+        """End a piece of work that took less than a slice; pauses at the end of a slice.
 
         Pauses where a slice ends, and returns whether it did.
         """

@@ -34,7 +34,9 @@ class PeriodicJobs:
         self._running = False
 
     def every(self, seconds: float, name: str, work: Callable[[], Awaitable[None]]) -> None:
-        """Do `work` repeatedly, `seconds` after its last end; never by itself if 0 or less."""
+        """Call `work` again and again, `seconds` after it last ended; never if `seconds` is 0 or
+        less.
+        """
         assert name not in self._jobs
         job = self._jobs[name] = _Job(self._runtime, seconds, name, work)
         if self._running:
@@ -101,7 +103,7 @@ class _Job:
 async def each(
     clock: Clock, topics: Iterable[T], work: Callable[[T], Awaitable[None]], complaint: str
 ) -> None:
-    """Do `work` for one topic after another; an error of storage at one stops no other.
+    """Call `work` for one topic after another; a storage error of one topic stops no other.
 
     `complaint` is logged with the topic's `name` and the error, as `"%s ...: %s"`.
     """

@@ -19,7 +19,9 @@ class RareLog:
         self._left_out: dict[Hashable, int] = {}
 
     def write(self, kind: Hashable, line: str, summary: str) -> None:
-        """Write `line`, unless its kind has had one; `summary` follows the number of the rest."""
+        """Write `line` unless its kind was logged in this interval; `summary` follows the later
+        count.
+        """
         if kind in self._left_out:
             self._left_out[kind] += 1
             return

@@ -17,7 +17,7 @@ async def read_record(metadata: MetadataStore, key: str) -> Fields | None:
 
 
 async def has_record(metadata: MetadataStore, key: str) -> bool:
-    """Whether there is one: cheaper than reading it, for stores know their keys."""
+    """Return whether a record exists; cheaper than reading it, because stores know their keys."""
     return await metadata.list(key, "", 1) == [key]
 
 
@@ -33,7 +33,7 @@ async def create_record(metadata: MetadataStore, key: str, fields: Fields) -> bo
 async def change_record(
     metadata: MetadataStore, key: str, change: Callable[[Fields], Fields]
 ) -> bool:
-    """Store what `change` makes of the object, durably; return False if it does not exist."""
+    """Replace a record durably by what `change` returns; return False if it does not exist."""
     while (found := await metadata.get(key)) is not None:
         value = json.dumps(change(json.loads(found.value))).encode()
         try:

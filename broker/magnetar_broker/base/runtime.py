@@ -1,4 +1,4 @@
-"""The parts of an `Engine` that other packages need where they do not need the whole of it."""
+"""The parts of an `Engine` that code needs which does not store anything."""
 
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -9,7 +9,7 @@ from magnetar_storage.space.disk_space import SpaceState
 
 
 class Runtime(Protocol):
-    """The time, and tasks that run beside other work."""
+    """The clock, and the runner of concurrent tasks."""
 
     @property
     def clock(self) -> Clock:

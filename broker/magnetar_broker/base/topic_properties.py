@@ -5,7 +5,7 @@ from magnetar_broker.base.errors import InvalidName
 Properties = dict[str, str]
 
 EPOCH = "topicEpoch"
-"""The topic's epoch, which identifies its exclusive producer."""
+"""The property that holds the topic's epoch, which identifies its exclusive producer."""
 INTERNAL = frozenset((EPOCH,))
 
 

@@ -31,6 +31,6 @@ class Traffic:
         self.changed = True
 
     def now_ms(self) -> int:
-        """Return the time of something that is counted, which is part of the next rates."""
+        """Return the present time for something that is counted, and note that there is traffic."""
         self.fresh = self.changed = True  # promise[without self.changed =]: traffic is a change
         return self._now_ms()

@@ -18,7 +18,7 @@ class Waiters:
         await promise
 
     def release(self) -> None:
-        """Resume all callers that are waiting now."""
+        """Resume the callers that are waiting now."""
         promises, self._promises = self._promises, []
         for promise in promises:
             settling(promise)(None)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 Check = Callable[[], None]
-"""Raises `NotReady` once the request is withdrawn, or its connection is closed.
+"""A function that raises `NotReady` once the request is withdrawn or its connection is closed.
 
 A client that has lost its connection sends its request again over the next one, and continues from
 there.  What the first request changes after that would take back what the client did since: it

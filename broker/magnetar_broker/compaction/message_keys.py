@@ -35,7 +35,7 @@ class Reader:
         self._retain_keyless = retain_keyless
         self._chunks: dict[tuple[bytes, str], list[int]] = {}  # of messages that are incomplete
         self.chunked: dict[int, list[int]] = {}
-        """The other chunks of each message in chunks, by the number of its last one."""
+        """The earlier chunks of each chunked message, by the number of its last chunk."""
 
     def look(self, entry: bytes, number: int, count: int) -> list[Last]:
         """Return the messages of an entry that have a key; `count` numbers are assigned to it."""

@@ -83,7 +83,7 @@ class CompactionRun:
         return compacted
 
     async def _find(self, scratch: Scratch) -> LatestKeys:
-        """Find the last message of each key (phase one)."""
+        """Find the last message of each key, which is the first phase."""
         log = self._log
         listed, first = self._view.listed, max(self._view.horizon, log.first_offset)
         messages = listed.messages + log.messages_end - await log.entries.messages_before(first)
@@ -124,7 +124,7 @@ class CompactionRun:
             raise self._changed()
 
     async def _slices(self) -> AsyncIterator[Stretch]:
-        """Yield all entries in pieces, at the wanted pace; raise when the log is being closed."""
+        """Yield all entries in pieces, at the configured pace; raise when the log closes."""
         async for stretch in self._all():
             for part in _cut(stretch):
                 self._check()
@@ -189,7 +189,7 @@ class CompactionRun:
 
 
 def _cut(stretch: Stretch) -> Sequence[Stretch]:
-    """Cut entries into pieces of work that take about a millisecond each."""
+    """Divide entries into pieces that each take about a millisecond to handle."""
     parts, start, size, messages = [], 0, 0, 0
     for at, (entry, count) in enumerate(zip(stretch.payloads, stretch.counts, strict=True), 1):
         size, messages = size + len(entry), messages + count

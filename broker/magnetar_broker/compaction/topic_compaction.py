@@ -36,7 +36,7 @@ class CompactionStatus(StrEnum):
 
 @dataclass
 class CompactionFigures:
-    """Numbers of all compactions since the topic was loaded."""
+    """The numbers and results of the compactions since the topic was loaded."""
 
     succeeded: int = 0
     failed: int = 0
@@ -52,7 +52,7 @@ class CompactionFigures:
 
 
 class TopicCompaction:
-    """Runs one compaction at a time."""
+    """Compacts a topic, one run at a time."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Settings that are changed while the broker runs, over those that it was started with."""
+"""Settings changed while the broker runs, which take precedence over those of the start."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,11 +16,11 @@ FIELDS = {key.name: (field, key) for field, key in KEYS.items()}
 
 
 class Given(NamedTuple):
-    """A value of a setting as it stands in a configuration."""
+    """The value of a setting as a configuration contains it."""
 
     text: str
     source: str
-    """The place where it was set; blank for the default."""
+    """The place that set the value; blank for the default."""
 
     @property
     def shown(self) -> str:
@@ -34,7 +34,7 @@ def given(settings: Settings, field: str) -> Given:
 
 
 def with_reloaded(settings: Settings, values: Mapping[str, Given]) -> Settings:
-    """Return the settings with values that are allowed, by key, as if it was started with them."""
+    """Return the settings with the allowed values as if the broker had started with them."""
     fields: dict[str, Any] = {}
     origins = dict(settings.origins)
     for name, (text, source) in values.items():
@@ -79,7 +79,7 @@ def check_dynamic(name: str) -> Key | UnsupportedKey:
 
 
 def without_effect(name: str, text: str) -> str | None:
-    """Return why a change has no effect here; None if it has one, or is Pulsar's default."""
+    """Return the reason why a change has no effect; None if it has one, or is Pulsar's default."""
     known = UNSUPPORTED.get(name)
     return None if known is None or known.is_quiet(text) else known.consequence
 
@@ -87,7 +87,7 @@ def without_effect(name: str, text: str) -> str | None:
 def allowed_changes(
     settings: Settings, changed: Mapping[str, str]
 ) -> tuple[dict[str, str], list[str]]:
-    """Return the changes that are allowed together, by key, and why each of the others is not.
+    """Return the changes that are allowed together, by key, and the reason against each other one.
 
     Earlier changes may contradict settings that the broker has been started with since.
     """

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 
 _PACKAGE = re.compile(r"org\.apache\.[\w.]*\.")
-"""Values that name classes are compared without their packages."""
+"""The Java packages that are left out when values that name classes are compared."""
 
 _BUNDLE_SPLITS = ",".join(
     f"{name}_divide"
@@ -28,13 +28,13 @@ _SCHEMA_CHECKERS = ",".join(
 
 @dataclass(frozen=True)
 class UnsupportedKey:
-    """A key that is accepted; any value but the quiet ones has `consequence`."""
+    """A key that is accepted; any value except the quiet ones has the given `consequence`."""
 
     name: str
     quiet: frozenset[str]
     consequence: str
     dynamic: bool = False
-    """Whether Pulsar can change it at run time: then that is accepted here, too."""
+    """Whether Pulsar can change the key at run time; such a change is then accepted as well."""
 
     def is_quiet(self, value: str) -> bool:
         """Return whether no warning is needed: the value is blank, or one that Pulsar ships."""

@@ -26,7 +26,7 @@ _FIELDS = {key.name: (name, key) for name, key in KEYS.items()}
 _KNOWN = {*_FIELDS, *UNSAFE, *NOT_BUILT, *COMPATIBLE}
 _JOINTS = str.maketrans("", "", "_-.")
 _SIMILARITY = 0.75
-"""The similarity from which an unknown key was probably meant to be a known one."""
+"""The similarity above which an unknown key counts as a misspelt known one."""
 
 
 class ConfigError(Exception):
@@ -42,7 +42,7 @@ class ConfigError(Exception):
 
 
 class Loaded(NamedTuple):
-    """Settings, and the warnings about them that the start logs."""
+    """The settings, and the warnings about them that the start logs."""
 
     settings: Settings
     warnings: list[str]
@@ -145,7 +145,7 @@ class _Reading:
     unknown: list[Assignment] = field(default_factory=list)
 
     def take(self, assignment: Assignment) -> None:
-        """Parse one key, whose value is final."""
+        """Parse the final value of one key."""
         where, key, value = assignment
         if key in _FIELDS:
             self._honour(assignment, *_FIELDS[key])
@@ -211,7 +211,7 @@ class _Reading:
 
 
 def _with_guess(unknown: Assignment) -> str:
-    """Return the key and where it stands, with the key that was probably meant."""
+    """Return an unknown key with its place, and with the known key that was probably meant."""
     from difflib import get_close_matches  # noqa: PLC0415 (rarely needed)
 
     known = {_plain(key): key for key in sorted(_KNOWN)}
@@ -221,7 +221,7 @@ def _with_guess(unknown: Assignment) -> str:
 
 
 def _plain(key: str) -> str:
-    """Return a key without what differs between ways of writing one: case, and what joins words."""
+    """Return a key in lower case and without separators, so that spellings can be compared."""
     return key.lower().translate(_JOINTS)
 
 

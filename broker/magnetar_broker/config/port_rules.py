@@ -13,7 +13,7 @@ Contradiction = tuple[str, str, str]
 
 
 def contradictory_ports(settings: "Settings") -> Iterator[Contradiction]:
-    """Yield contradictions that keep the ports from being opened as they are set."""
+    """Yield combinations of settings with which the ports cannot be opened."""
     clients = (settings.broker_service_port, settings.broker_service_port_tls)
     if clients == (None, None):
         why = "no port is left for clients: set brokerServicePort or brokerServicePortTls"
@@ -32,7 +32,7 @@ def contradictory_ports(settings: "Settings") -> Iterator[Contradiction]:
 
 
 def contradictory_tls(settings: "Settings") -> Iterator[Contradiction]:
-    """Yield contradictions that keep TLS from working, or from protecting, as it is set."""
+    """Yield combinations of settings with which TLS cannot work, or does not protect."""
     ports = {
         "brokerServicePortTls": settings.broker_service_port_tls,
         "webServicePortTls": settings.web_service_port_tls,

@@ -10,7 +10,7 @@ _LETTERS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 class Property(NamedTuple):
-    """`key=value` as it stands in line `line` (the first is 1); a blank value is ''."""
+    """A `key=value` of a file with its line number, from 1; a blank value is ''."""
 
     line: int
     key: str
@@ -36,7 +36,7 @@ def parse(text: str) -> Iterator[Property]:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield lines but blank ones and comments, continuations joined, with their first number."""
+    """Yield lines with the number of their first part; comments and blank lines are left out."""
     begun, parts = 0, list[str]()
     for number, raw in enumerate(text.splitlines(), 1):
         line = raw.strip()

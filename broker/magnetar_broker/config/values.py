@@ -33,7 +33,7 @@ class Blank(Enum):
 
 @dataclass(frozen=True)
 class Key:
-    """The spelling of a field of the settings in a file, and its purpose."""
+    """The description of a field of the settings: its key in files, and its purpose."""
 
     name: str
     kind: ValueKind
@@ -43,19 +43,19 @@ class Key:
     """Pulsar's default where ours differs."""
     blank: Blank = Blank.DEFAULT
     dynamic: bool = False
-    """Whether it can be changed while the broker runs."""
+    """Whether the setting can be changed while the broker runs."""
     of_workers: bool = False
-    """Whether a reload changes it though it is not dynamic: only workers read it."""
+    """Whether a reload changes the setting though it is not dynamic: only workers read it."""
     secret: bool = False
-    """Whether its value must not be shown to anyone, in a log, an error or an answer."""
+    """Whether the value must not appear in a log, an error or an answer."""
 
     @property
     def reloads(self) -> bool:
-        """Whether a reload changes it in a broker of several workers."""
+        """Whether a reload changes the setting in a broker of several workers."""
         return self.dynamic or self.of_workers
 
     def shown(self, text: str) -> str:
-        """Return a value's text as people may see it."""
+        """Return the text of a value as it may be shown; secrets are hidden."""
         # promise[without HIDDEN if self.secret and text else]: secrets are not shown
         return HIDDEN if self.secret and text else text
 

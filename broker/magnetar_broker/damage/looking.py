@@ -1,4 +1,4 @@
-"""The damage of one topic: what was found before, what subscriptions are about to meet, or all."""
+"""The damage of one topic: known damage, damage ahead of its subscriptions, or all damage."""
 
 from collections.abc import Iterable, Iterator
 
@@ -37,14 +37,14 @@ async def damage_of(topic: Topic, whole: bool) -> list[Damage]:
 
 
 async def look_at(log: Log, places: Iterable[Place]) -> None:
-    """Read entries that another process found damaged, so that this process knows of it."""
+    """Read entries that another process found damaged, so that this process records the damage."""
     for segment, first, last in places:
         offsets = log.offsets_of(segment, first, last + 1)
         await find_damage(log, offsets.start, offsets.stop)
 
 
 async def forget_settled(engine: Engine) -> None:
-    """Forget the damage of entries that any process has deleted or set aside meanwhile."""
+    """Forget damage of entries that any process has since deleted or set aside."""
     for one in engine.damage:
         if one.log:
             found = await engine.metadata.get(one.log)
@@ -81,7 +81,7 @@ def _stop_of(log: Log, damage: Damage) -> int:
 
 
 async def _known_in(log: Log, segment: Segment, base: int) -> list[Damage]:
-    """Return the damage that was found in a segment before and is still there."""
+    """Return the damage known in a segment that is still unreadable."""
     known = log.engine.damage.of_segments([segment.id])
     found = [each for one in known for each in await check_again(log, one)]
     for one in tuple(found):

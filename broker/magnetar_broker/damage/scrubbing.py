@@ -23,7 +23,7 @@ LOOKS = 168
 LONGEST_SECONDS = 3600
 READ_ENTRIES = 1000
 READ_BYTES = 256 << 10
-"""The most that one read takes: little, so that readers with consumers do not wait."""
+"""The most bytes of one read, small so that consumers do not wait for it."""
 PAUSE_EVERY = 1000
 """Segments or records that are handled before the rest of the broker gets a turn."""
 STEP, OTHER_STEP = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9
@@ -47,7 +47,7 @@ class Scrubber:
         self._looked_ms = engine.clock.now_ms()
         self._stopped = False
         self._last_key = ""
-        """The key of the log with the last damage, which mostly has the next one, too."""
+        """The key of the log with the last damage found; the next is likely to be there, too."""
 
     @property
     def look_seconds(self) -> int:
@@ -77,7 +77,7 @@ class Scrubber:
                 await yield_turn(self._engine.clock)
 
     async def _check(self, segment: SegmentId, pace: Pace) -> None:
-        """Read a segment to its end, and note the damage that is found."""
+        """Read a segment to its end, and record the damage found."""
         entry = 0
         try:
             reader = await self._engine.store.reader(segment)
@@ -122,7 +122,7 @@ class Scrubber:
     async def _of_messages(
         self, segment: SegmentId, record: LogRecord, damage: Damage
     ) -> tuple[Segment, Damage] | None:
-        """Return the damage as clients name it, with the segment; None if it has no messages."""
+        """Return damage with the ids that clients see, and its segment; None without messages."""
         for one in record.segments:
             if one.is_whole and one.id == segment:
                 return one, damage
@@ -141,7 +141,7 @@ class Scrubber:
         return None
 
     async def _listing(self, segment: SegmentId) -> tuple[str, LogRecord | None]:
-        """Return the key and the record of the log that lists a segment, by a search through all.
+        """Return the key and the record of the log that lists a segment, by searching all logs.
 
         Only for damage, which is rare.
         """
@@ -161,7 +161,7 @@ class Scrubber:
 def _listing_record(
     key: str, found: Versioned | Corrupt | None, segment: SegmentId
 ) -> LogRecord | None:
-    """Return the record of a log if it lists the segment; None otherwise."""
+    """Return the record of a log if that lists the segment; None otherwise."""
     if isinstance(found, Versioned) and not is_unused(found.value):
         with suppress(Corrupt):  # the topic cannot be loaded, which is reported
             record = LogRecord.decode(key, found.value)

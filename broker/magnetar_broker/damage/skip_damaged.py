@@ -40,7 +40,7 @@ async def skip_damaged(topic: Topic, whole: bool, why: str) -> list[Damage]:
 
 
 class Skipping:
-    """Sets aside damage that is found, if the setting says so; one per process with topics."""
+    """Sets damaged entries aside when they are found, if so configured; one per serving process."""
 
     def __init__(
         self, settings: Settings, engine: Engine, topics: Callable[[], Iterator[AnyTopic]]

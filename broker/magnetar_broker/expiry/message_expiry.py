@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 
 class Expiring(Protocol):
-    """A topic, as expiry needs it."""
+    """The parts of a topic that message expiry uses."""
 
     name: TopicName
     log: Log

@@ -34,7 +34,7 @@ async def present_segments(engine: Engine) -> set[SegmentId]:
 
 
 async def sweep(engine: Engine, candidates: set[SegmentId]) -> dict[SegmentId, Sealed]:
-    """Put those candidates into quarantine that no log lists; return them.
+    """Move the candidates that no log lists to quarantine, and return them.
 
     Safe while logs are in use: a segment that existed before this process started serving is never
     listed later.  What a record may list that cannot be read stays, until a start can read it.
@@ -72,7 +72,7 @@ async def _unlisted(engine: Engine, candidates: set[SegmentId]) -> tuple[set[Seg
 
 
 async def _of_others(engine: Engine, segments: set[SegmentId], logs: set[str]) -> set[SegmentId]:
-    """Return those segments that are certainly of none of these logs: they name another one."""
+    """Return the segments that belong to none of these logs, because they name another."""
     others: set[SegmentId] = set()
 
     async def look(segment: SegmentId) -> None:

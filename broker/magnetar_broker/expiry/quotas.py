@@ -40,7 +40,7 @@ REFUSALS: Final[dict[QuotaAction, type[BrokerError]]] = {
 
 
 class Bounded(Protocol):
-    """A topic, as backlog quotas need it."""
+    """The parts of a topic that backlog quotas use."""
 
     name: TopicName
     log: Log
@@ -68,7 +68,7 @@ class Quota:
 
 
 class Excess(NamedTuple):
-    """A quota that is exceeded, with the present value."""
+    """A quota that is exceeded, with the present size or age of the backlog."""
 
     quota: Quota
     limit: int

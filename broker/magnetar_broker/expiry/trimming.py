@@ -45,7 +45,7 @@ class TrimmableTopic(Protocol):
 
 
 class Truncated(TrimmableTopic, Protocol):
-    """A topic, as `truncate` needs it: with its subscriptions."""
+    """The parts of a topic that `truncate` uses: those for trimming, and the subscriptions."""
 
     @property
     def subscriptions(self) -> Subscriptions: ...
@@ -79,7 +79,7 @@ def _unread(topic: TrimmableTopic) -> Unread:
 
 
 async def trim_topic(topic: TrimmableTopic) -> None:
-    """Roll over an open segment that is old enough, and delete segments that can be deleted."""
+    """Close the open segment if it is old enough, and delete segments that nothing retains."""
     log = topic.log
     log.rollover.roll_if_due()
     await log.rollover.idle()
@@ -127,7 +127,7 @@ def _needed(topic: TrimmableTopic, found: Sequence[Verdict]) -> Needed:
 
 
 def _count_unread(topic: TrimmableTopic, found: Sequence[Verdict], deletable: int) -> None:
-    """Count the unread messages that stay, and those that are deleted: up to `deletable`."""
+    """Count the unread messages that stay, and those in segments that will be deleted."""
     total, limit = topic.shared_limits.unread, topic.limits.unread
     if limit.minutes == 0:
         return

@@ -9,7 +9,7 @@ Work = Coroutine[Any, Any, None]
 
 
 def begin(tasks: Tasks, work: Work, cause: Cause) -> None:
-    """Run `work` up to where it first waits, before this returns; the rest of it is a task.
+    """Run `work` to its first wait before returning; the rest runs as a task.
 
     A task alone would begin later, after plain functions that are called in the meantime.
     """
@@ -25,7 +25,7 @@ async def _finish(rest: "_Rest") -> None:
 
 
 class _Rest:
-    """An awaitable that awaits what `work` waits for, and then runs `work` to its end."""
+    """An awaitable that awaits what `work` is waiting for, and then runs `work` to its end."""
 
     def __init__(self, work: Work, waits_for: object) -> None:
         self._work = work

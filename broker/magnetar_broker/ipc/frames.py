@@ -11,7 +11,7 @@ from struct import Struct
 from typing import Any
 
 FRAME_BYTES = 64 << 20
-"""The most bytes of one message."""
+"""The most bytes of a frame."""
 _SIZE = Struct(">I")
 
 Message = tuple[Any, ...]

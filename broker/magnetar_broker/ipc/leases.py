@@ -22,7 +22,7 @@ class Leases:
         self._clock = clock
         self._tasks = tasks
         self._held: dict[str, tuple[float, Timer]] = {}
-        """The time to live of each lease, and the timer that ends it."""
+        """The time to live of each lease, with the timer that ends it."""
         link.when_ended(self._end_all)  # promise: the leases of a process end with it
 
     async def grant(self, ttl_seconds: float) -> str:
@@ -77,7 +77,7 @@ class Leases:
             self._expire(lease)
 
     async def _end(self, lease: str) -> None:
-        """End a lease, and retry later if that fails, because its process does not wait for it."""
+        """End a lease; retried later if it fails, because the process that held it is gone."""
         try:
             await self._store.revoke(Lease(lease))
         except StorageError as error:

@@ -40,7 +40,7 @@ Handler = Callable[..., Any]
 """Takes the arguments of a request or notice; returns the answer, or an awaitable of it."""
 
 REQUESTS = 65_536
-"""The most requests of one side that are under way; another one fails."""
+"""The most unanswered requests of one side; a further request fails."""
 OUTPUT_BYTES = 256 << 20
 """The most output that waits for a peer that does not read; more ends the link."""
 
@@ -52,7 +52,7 @@ class Wire(Protocol):
         """Send bytes; call `Link.pause` while there are too many that the peer has not read."""
 
     def close(self) -> None:
-        """Send what was written, then end the stream."""
+        """Send what was written, then close the stream."""
 
 
 class Link:
@@ -121,24 +121,26 @@ class Link:
         self._send(encode((_NOTICE, name, args)))
 
     async def room(self) -> None:
-        """Return while the peer reads what is sent, or after the end."""
+        """Wait while the peer does not read; return at once when the link has ended."""
         while self._paused and not self._has_ended:
             await self._room.wait()
 
     def when_ended(self, call: Callable[[], None]) -> None:
-        """Call when the link has ended, after its requests have failed; now if it has already."""
+        """Call `call` once the link has ended and its requests have failed; at once if it has
+        ended.
+        """
         if self._has_ended:
             call()
         else:
             self._at_end.append(call)
 
     async def ended(self) -> None:
-        """Return when the link has ended."""
+        """Wait until the link has ended."""
         if not self._has_ended:
             await self._end.wait()
 
     def close(self) -> None:
-        """Send what was sent before, and end the link."""
+        """Send what was written before, then end the link."""
         if not self._has_ended:
             self._paused = False
             self._flush()  # promise: what was sent before a close is written
@@ -156,7 +158,7 @@ class Link:
         self._flush()
 
     def receive(self, data: bytes | bytearray | memoryview) -> None:
-        """Handle everything that one read returned; `data` is not used after the call."""
+        """Handle the bytes of one read; `data` may be reused after the call."""
         try:
             for kind, *rest in self._reader.read(data):
                 if self._has_ended:
@@ -246,7 +248,7 @@ class Link:
     # Sending --------------------------------------------------------------------------
 
     def _send(self, frame: bytes) -> None:
-        """Write a frame at the end of this turn, so that the output of a turn is one write."""
+        """Queue a frame; the output of a turn of the event loop is sent in one write at its end."""
         if self._has_ended:
             return
         self._output.append(frame)
@@ -266,7 +268,7 @@ class Link:
             self._wire.write(output[0] if len(output) == 1 else b"".join(output))
 
     def _give_up(self, why: str) -> None:
-        """End the link without its pending output, which the peer does not read."""
+        """End the link, and drop pending output, because the peer does not read it."""
         logger.error("the link to %s is closed: %s", self.peer, why)
         self._output.clear()  # promise: a peer that is given up is sent nothing more
         self.close()

@@ -23,7 +23,7 @@ from magnetar_storage.metadata.watch import QUEUE_LIMIT, Watch
 from magnetar_storage.runtime.execution import Clock
 
 ChangeFields = tuple[str, bytes | None, Version]
-"""The fields of a `Change`, in their order."""
+"""The fields of a `Change` in order."""
 
 
 class RemoteMetadata:
@@ -34,14 +34,14 @@ class RemoteMetadata:
     """
 
     def __init__(self, link: Link, clock: Clock) -> None:
-        """Create it before the link is connected."""
+        """Prepare the use of a link that is not connected yet."""
         self.identity = UNKNOWN
         """The data directory, and the latest write of this process; the owner sets it."""
         self._link = link
         self._clock = clock
         self._numbers = count()
         self._watches: WeakValueDictionary[int, Watch] = WeakValueDictionary()
-        """The watches, held weakly so that one that nobody reads any more is freed."""
+        """The watches, held weakly so that an abandoned watch is freed."""
         self._renewals = Renewals(link, clock)
         link.serve({"metadata.changed": self._changed, "metadata.unwatched": self._unwatched})
         link.when_ended(self._end_watches)

@@ -22,14 +22,14 @@ NO_KEY = "/none"
 
 
 async def settled(link: Link, store: MetadataStore) -> None:
-    """Return when the link has ended, and no write that its peer asked for is under way."""
+    """Wait until the link has ended and none of its peer's writes is under way."""
     await link.ended()  # promise: a process goes on only when the one before it cannot write
     with suppress(StorageError):  # the writes before this one have an outcome all the same
         await store.delete(NO_KEY)  # promise: a process sees all that the one before it wrote
 
 
 class MetadataServer:
-    """Serves the metadata store on one link; what it keeps for the peer ends with the link."""
+    """Serves the metadata store on one link; leases and watches of the peer end with the link."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class MetadataServer:
         clock: Clock,
         tasks: Tasks,
     ) -> None:
-        """Create it before the link is connected.
+        """Prepare to serve a link that is not connected yet.
 
         `may_write(key)` is asked whenever the peer writes or deletes a key; if not, the peer's
         request fails with `Fenced`.

@@ -1,4 +1,4 @@
-"""Sends errors as values, so that they arrive in the other process as what they were."""
+"""Encodes errors as values, so that the other process raises the same error."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -26,7 +26,7 @@ KINDS = {
 
 
 def encode_refusal(error: BaseException) -> Refusal | None:
-    """Return an error as plain values, without its cause; None if it is a defect."""
+    """Return an error as plain values, without its cause; None if it was caused by a defect."""
     kind = type(error)
     if KINDS.get(kind.__name__) is not kind:
         return None

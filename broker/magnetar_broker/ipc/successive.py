@@ -25,14 +25,14 @@ class SuccessiveLinks:
         self._changed.release()
 
     def close(self) -> None:
-        """End the link, and wait for no further one."""
+        """End the link, and wait for no later one."""
         self._is_closed = True
         if self._link is not None:
             self._link.close()
         self._changed.release()
 
     async def present(self) -> Link:
-        """Return the link to the living process, which is waited for.
+        """Return the link to the running process; waits for the process to start.
 
         `ProcessUnavailable` if it stays away.
         """

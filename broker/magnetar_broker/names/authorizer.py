@@ -37,12 +37,12 @@ class Authorizer:
         self._policies = policies
         self._topic_host = topic_host
         self._is_checked = True
-        """Whether everything that is open has been checked since a super-user was removed."""
+        """Whether everything open has been checked since a super-user was removed."""
         self._changes = 0
         self._known: dict[str, Grants] = {}
 
     async def authorize(self, roles: Sequence[str], accesses: Sequence[AccessRequest]) -> None:
-        """Return if each role may do all of this; else raise `NotAuthorized`.
+        """Check that each role has every permission asked for; raise `NotAuthorized` if not.
 
         The refusal does not tell whether the subject of an access exists.
         """
@@ -58,7 +58,7 @@ class Authorizer:
                 raise NotAuthorized(why)
 
     async def changed(self, namespace: str) -> None:
-        """Check what is open in a namespace whose permissions have changed, or may have.
+        """Check what clients have open in a namespace after its permissions may have changed.
 
         On return no client has anything open there that it may not have.
         """
@@ -78,7 +78,7 @@ class Authorizer:
             await self._changed(await self._namespaces.of_tenant(tenant))
 
     async def settings_changed(self, settings: Settings) -> None:
-        """Follow settings that all processes follow already, and check all namespaces."""
+        """Apply settings that all processes already have, and check all namespaces."""
         before, self.rules = self.rules, rules_of(settings)
         if before is not None and before.super_users - set(settings.super_user_roles):
             self._is_checked = False

@@ -116,7 +116,9 @@ class BundleChanges:
             return ranges_within(bundle, changed)
 
     async def _loaded(self, namespace: str, bundles: Bundles, bundle: str) -> list[TopicName]:
-        """Return the topics of a bundle that are loaded when this begins; `BundleRefused`."""
+        """Return the loaded topics of a bundle; `BundleRefused` if the namespace has no such
+        bundle.
+        """
         index, found = bundles.index(bundle), list[TopicName]()
         for count, name in enumerate(self._topic_host.loaded(namespace), 1):
             if count % PAUSE_EVERY == 0:

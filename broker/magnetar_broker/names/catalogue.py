@@ -38,7 +38,7 @@ class Partitioned:
     partitions: int
     properties: dict[str, str] = field(default_factory=dict)
     created_ms: int = 0
-    """The time of its creation; 0 if an earlier release created it."""
+    """The creation time, in ms since 1970; 0 if an earlier release created the topic."""
 
     def fields(self) -> Fields:
         """Return the stored fields; properties and the time only if they are set."""
@@ -96,7 +96,8 @@ class Catalogue:
     async def change_partitioned(
         self, topic: TopicName, change: Callable[[Partitioned], Partitioned]
     ) -> None:
-        """Store what `change` returns for the present record; durable on return.
+        """Store what `change` returns for the present record of a partitioned topic; durable on
+        return.
 
         `TopicNotFound` if there is no such partitioned topic.
         """
@@ -122,7 +123,7 @@ class Catalogue:
         await self.change_partitioned(topic, lambda old: replace(old, partitions=partitions))
 
     async def delete_partitioned(self, topic: TopicName) -> None:
-        """Remove the record that makes it partitioned; durable on return."""
+        """Remove the record that makes a topic partitioned; durable on return."""
         known = await self._known()
         await self._metadata.delete(partitions_key(topic))
         known.pop(topic, None)
@@ -143,7 +144,7 @@ class Catalogue:
         return await has_record(self._metadata, topic_key(topic))
 
     async def topics(self, namespace: str) -> list[TopicName]:
-        """Return persistent topics of a namespace, and each partition of partitioned ones."""
+        """Return the persistent topics of a namespace; of partitioned topics, every partition."""
         names: set[TopicName] = set()
         parted: dict[TopicName, int] = {}
         for topic in await self.partitioned_topics(namespace, "persistent"):

@@ -14,7 +14,7 @@ ANY_NUMBER = nullcontext()
 
 
 class TopicCounts:
-    """The number of topics per namespace, which is listed once and then follows `TopicEvents`."""
+    """The number of topics per namespace, which are listed once and then follow `TopicEvents`."""
 
     def __init__(self, catalogue: Catalogue, events: TopicEvents, clock: Clock) -> None:
         self._catalogue = catalogue

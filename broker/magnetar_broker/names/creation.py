@@ -85,7 +85,7 @@ class Creation:
             raise NotAllowed(f"{name} is partitioned: use one of its {partitions} partitions")
 
     async def _no_partition(self, name: TopicName, partitions: int) -> BrokerError:
-        """Return the refusal of a partition that a topic with this number of them lacks."""
+        """Return the refusal of a partition whose number is too high for its topic."""
         if partitions:
             return TopicNotFound(
                 f"partition {name} does not exist: {name.base} has {partitions} partitions"
@@ -119,7 +119,7 @@ class Creation:
                 yield True
 
     def may_create(self, name: TopicName) -> bool:
-        """Return whether using a topic creates it."""
+        """Return whether a client may create a topic by using it."""
         rule = self.policies.of_namespace(AUTO_TOPIC_CREATION, name.namespace_name).value
         return rule.allowed or name.is_system
 
@@ -218,7 +218,7 @@ class Creation:
 
     @asynccontextmanager
     async def _listed(self, name: TopicName, present: int = 0) -> AsyncIterator[None]:
-        """Run the body, which creates a topic or adds to its `present` partitions, then notify.
+        """Run the body, which creates a topic or adds partitions to it, then notify listeners.
 
         Listeners are notified of what exists then, also if the body failed: it may have been
         stored all the same, or could not be opened.

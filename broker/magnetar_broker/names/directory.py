@@ -172,7 +172,7 @@ class Directory:
         return self.opening.serving
 
     async def start(self) -> None:
-        """Load what is kept in memory, and create missing namespaces."""
+        """Load the names that are kept in memory, and create missing default namespaces."""
         await self.namespaces.start()
         await self.policies.start()
         await self.dynamic.start()
@@ -197,7 +197,7 @@ class Directory:
         return self._lookups
 
     async def authorize(self, roles: Sequence[str], accesses: Sequence[AccessRequest]) -> None:
-        """Return if each role may do all of this; else raise `NotAuthorized`."""
+        """Check that each role has every permission asked for; raise `NotAuthorized` if not."""
         await self.authorizer.authorize(roles, accesses)
 
     # Topics -----------------------------------------------------------------------------
@@ -216,7 +216,7 @@ class Directory:
         return await self.creation.partitions(name, create)
 
     async def delete_inactive(self, name: TopicName) -> None:
-        """Delete a loaded topic if it is still inactive once it is locked."""
+        """Delete a loaded topic if it is inactive even after it was locked."""
         await self._inactive.delete(name)
 
     async def exists(self, name: TopicName) -> bool:

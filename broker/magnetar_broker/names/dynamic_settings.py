@@ -21,23 +21,23 @@ from magnetar_storage.runtime.mutex import Mutex
 logger = logging.getLogger(__name__)
 
 Configure = Callable[[Settings, Mapping[str, str]], Awaitable[None]]
-"""Makes the broker follow settings, given with the changes in them by key; done on return."""
+"""A coroutine function that applies settings, given with the changed ones by key."""
 
 
 class DynamicSettings:
     """The settings changed at run time; one change is stored and followed at a time."""
 
     def __init__(self, settings: Settings, runtime: MetadataRuntime, configure: Configure) -> None:
-        """`settings` are those that the broker was started with."""
+        """`settings` are the settings of the start."""
         self._started_with = settings
         self._metadata = runtime.metadata
         self._configure = configure
         self._changing = Mutex(runtime.clock)
         self.values: dict[str, str] = {}
-        """The changes, by key."""
+        """The changed values, by key."""
 
     async def start(self) -> None:
-        """Follow what earlier runs have stored; a value that is not allowed now is left out."""
+        """Apply the changes stored by earlier runs; a value that is not allowed now is left out."""
         stored = await read_record(self._metadata, DYNAMIC_SETTINGS) or {}
         changed = self._allowed(self._started_with, stored)
         unused = sorted(name for name, text in changed.items() if without_effect(name, text))

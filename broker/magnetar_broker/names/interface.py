@@ -31,13 +31,13 @@ class WatchedTopics(Protocol):
 
     @property
     def hash(self) -> str:
-        """The hash of the list as the watcher knows it, which clients compare with theirs."""
+        """The hash of the list that the watcher has, which clients compare with their own."""
 
     def add(self, watcher: Watcher) -> None:
-        """Notify the one watcher of every change from now on."""
+        """Notify the watcher of every change from now on; a list has only one watcher."""
 
     def remove(self, watcher: Watcher) -> None:
-        """End it; safe if it was not added."""
+        """Stop notifying the watcher; safe if it was not added."""
 
 
 class Names(Protocol):
@@ -58,7 +58,7 @@ class Names(Protocol):
         """Return a context that counts a lookup; it raises `TooManyRequests` at the limit."""
 
     async def authorize(self, roles: Sequence[str], accesses: Sequence[AccessRequest]) -> None:
-        """Return if each role may do all of this; else raise `NotAuthorized`."""
+        """Check that each role has every permission asked for; raise `NotAuthorized` if not."""
 
     # Topics -----------------------------------------------------------------------------
 
@@ -72,7 +72,7 @@ class Names(Protocol):
         """Return the number of partitions; 0 for a topic without.  See `Creation.partitions`."""
 
     async def delete_inactive(self, name: TopicName) -> None:
-        """Delete a loaded topic if it is still inactive once it is locked."""
+        """Delete a loaded topic if it is inactive even after it was locked."""
 
     # Lists ------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from magnetar_broker.base.errors import TooManyRequests
 
 
 class LookupLimit:
-    """A context manager that counts a lookup while it lasts; `TooManyRequests` at the limit."""
+    """A context manager that counts a running lookup; `TooManyRequests` at the limit."""
 
     __slots__ = ("_limit", "_present")
 

@@ -83,7 +83,9 @@ class Namespaces:
         self._forget_owners = forget_owners
         self.limit = limit
         self.changed: Callable[[str], Awaitable[None]] = nobody_asks
-        """Called with a namespace whose permissions may have changed, before that is answered."""
+        """Called with a namespace whose permissions may have changed, before the request is
+        answered.
+        """
         self._known: set[str] = set()
         self._closed: Counter[str] = Counter()
         self._deleted = 0
@@ -97,7 +99,7 @@ class Namespaces:
     # Existence --------------------------------------------------------------------------
 
     async def require(self, name: str) -> None:
-        """Refuse a namespace that does not exist or is being deleted, or create it by use.
+        """Refuse a namespace that does not exist or is closed; a missing one is created if allowed.
 
         Raises `NamespaceNotFound`, `TenantNotFound` or `LimitReached`.
         """
@@ -134,7 +136,9 @@ class Namespaces:
         return await has_record(self._metadata, namespace_key(name))
 
     def is_known(self, name: str) -> bool:
-        """Return whether `require` has found or created it; if not, it may still exist."""
+        """Return whether `require` has found or created a namespace; one it has not may still
+        exist.
+        """
         return name in self._known
 
     async def ensure(self, name: NamespaceName) -> None:
@@ -200,7 +204,7 @@ class Namespaces:
     async def change_properties(
         self, name: str, change: Callable[[dict[str, str]], dict[str, str]]
     ) -> None:
-        """Store what `change` makes of the properties; durable on return."""
+        """Replace the properties by what `change` returns for them; durable on return."""
 
         def changing(fields: Fields) -> Fields:
             properties = change(fields.get("properties", {}))
@@ -212,7 +216,7 @@ class Namespaces:
     async def change_permissions(
         self, name: str, change: Callable[[dict[str, Any]], dict[str, Any]]
     ) -> None:
-        """Store what `change` returns for the permissions, which are by kind; durable on return."""
+        """Replace the permissions, by kind, with what `change` returns; durable on return."""
 
         def changing(fields: Fields) -> Fields:
             return {**fields, "permissions": change(fields.get("permissions", {}))}
@@ -231,13 +235,13 @@ class Namespaces:
         self._known.discard(name)
 
     def reopen(self, name: str) -> None:
-        """End one `close`: the namespace was deleted, or is kept."""
+        """Allow use of the name again after `close`: the namespace was deleted, or is kept."""
         self._closed[name] -= 1
         if not self._closed[name]:
             del self._closed[name]
 
     def is_closed(self, name: str) -> bool:
-        """Whether it is being created or deleted."""
+        """Return whether the namespace is being created or deleted."""
         return name in self._closed
 
     async def delete(self, name: str) -> None:

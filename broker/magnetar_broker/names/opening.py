@@ -1,4 +1,4 @@
-"""Opens topics for their first use, and closes them; one at a time for each name."""
+"""Opens topics on first use, and closes them; one operation at a time for each name."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -54,7 +54,7 @@ class Opening:
             await self._topic_host.unload(name)
 
     async def move(self, name: TopicName) -> None:
-        """Close a topic unless the present owner of its bundle has loaded it."""
+        """Close a topic unless the process that has it loaded still owns its bundle."""
         async with self._locks.held(name):
             if not self._topic_host.is_in_place(name):
                 await self._topic_host.unload(name)

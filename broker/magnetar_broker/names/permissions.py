@@ -35,7 +35,7 @@ class TopicGrant(NamedTuple):
 
 
 def ordered(actions: Iterable[str]) -> list[str]:
-    """Return actions without repetition, in the order in which they are shown."""
+    """Return actions without duplicates, in the order in which they are shown."""
     wanted = set(actions)
     return [action for action in ACTIONS if action in wanted]
 
@@ -47,11 +47,11 @@ class Permissions:
         self._namespaces = namespaces
 
     async def of_namespace(self, namespace: str) -> Grants:
-        """Return the grants on all topics of a namespace."""
+        """Return the grants that hold for every topic of a namespace."""
         return dict((await self._all(namespace)).get(OF_NAMESPACE, {}))
 
     async def of_topic(self, topic: TopicName) -> Grants:
-        """Return the grants on a topic, its own and those of its namespace.
+        """Return the grants on a topic: its own and those of its namespace.
 
         A partition has the grants of its partitioned topic, and its own.
         """
@@ -67,15 +67,15 @@ class Permissions:
         return dict((await self._all(namespace)).get(OF_SUBSCRIPTIONS, {}))
 
     async def grant(self, namespace: str, role: str, actions: list[str]) -> None:
-        """Permit a role exactly these actions on all topics of a namespace."""
+        """Set the actions that a role may do on all topics of a namespace."""
         await self._change(namespace, OF_NAMESPACE, lambda kind: {**kind, role: actions})
 
     async def revoke(self, namespace: str, role: str) -> None:
-        """Revoke the actions of a role on all topics; no effect if it has none."""
+        """Revoke what a role may do on all topics of a namespace; no effect if it has no grant."""
         await self._change(namespace, OF_NAMESPACE, lambda kind: _without(kind, role))
 
     async def grant_on_topics(self, grants: Iterable[TopicGrant]) -> None:
-        """Permit roles exactly these actions on topics.
+        """Set the actions that roles may do on topics.
 
         Each namespace is changed as a whole or not at all.  Nothing is changed if one of the
         namespaces does not exist.
@@ -177,7 +177,7 @@ def _without(values: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _is_of(topic: TopicName, name: str) -> bool:
-    """Return whether a name is the name of the topic or of one of its partitions."""
+    """Return whether a name is that of the topic or of one of its partitions."""
     # Compare text: the stored names may be older than the check of names.
     text = str(topic)
     if name == text:

@@ -57,7 +57,7 @@ class Enforcement:
     async def update(
         self, subject: Subject, policy: Policy[T], changed: Callable[[T | None], T | None]
     ) -> None:
-        """Set one policy to what `changed` makes of its explicit value; None stands for unset."""
+        """Set a policy to what `changed` returns for its explicit value; None means unset."""
         async with self._changing.held(namespace_of(subject)):
             explicit = await self._policies.explicit(policy, subject)
             await self._store(subject, {policy: changed(explicit)})

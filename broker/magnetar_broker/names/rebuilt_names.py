@@ -1,4 +1,4 @@
-"""Rebuilds the metadata besides the records of logs, as far as the names of topics determine it."""
+"""Rebuilds metadata other than the records of logs, as far as topic names determine it."""
 
 import json
 from collections import Counter
@@ -23,7 +23,7 @@ from magnetar_proto.names import SYSTEM_NAMESPACE, TopicName
 from magnetar_storage.interfaces import SegmentId
 
 RECOVERED_NAMESPACE = "recovered/default"
-"""The namespace of recovered messages that do not say of which topic they were."""
+"""The namespace of recovered messages whose topic is unknown."""
 KEEPING: PolicyValues = {
     RETENTION: Retention(-1, -1),
     INACTIVE_TOPICS: InactiveTopics(False, InactiveMode.NO_SUBSCRIPTIONS, 60),
@@ -36,7 +36,7 @@ MOST_PARTITIONS = 10_000
 
 
 def recovered_key(segment: SegmentId) -> str:
-    """Return the key of the log for messages that do not say of which topic they were."""
+    """Return the key of the log of recovered messages whose topic is unknown."""
     tenant, namespace = RECOVERED_NAMESPACE.split("/")
     return topic_key(TopicName("persistent", tenant, namespace, f"segment-{segment}"))
 

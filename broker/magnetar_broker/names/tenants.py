@@ -45,7 +45,7 @@ class Tenants:
         self._cluster = cluster
         self.limit = limit
         self.changed: Callable[[str], Awaitable[None]] = nobody_asks
-        """Called with a tenant whose admins may have changed, before that is answered."""
+        """Called with a tenant whose admins may have changed, before the request is answered."""
         self._closed: set[str] = set()
         self._used: Counter[str] = Counter()
 
@@ -102,7 +102,7 @@ class Tenants:
 
     @contextmanager
     def used(self, name: str) -> Iterator[None]:
-        """Hold a tenant open while a namespace is created in it; `TenantNotFound` if closed."""
+        """Keep a tenant open while a namespace is created in it; `TenantNotFound` if closed."""
         if name in self._closed:
             raise TenantNotFound(f"tenant {name} is being deleted; try again later")
         self._used[name] += 1
@@ -114,7 +114,7 @@ class Tenants:
                 del self._used[name]
 
     def is_used(self, name: str) -> bool:
-        """Whether a namespace is being created in it."""
+        """Return whether a namespace is being created in a tenant."""
         return name in self._used
 
     def close(self, name: str) -> None:
@@ -126,7 +126,7 @@ class Tenants:
         self._closed.discard(name)
 
     def is_closed(self, name: str) -> bool:
-        """Whether it is being deleted."""
+        """Return whether a tenant is being deleted."""
         return name in self._closed
 
     async def delete(self, name: str) -> None:

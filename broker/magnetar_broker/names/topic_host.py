@@ -43,7 +43,7 @@ class TopicHost(Protocol):
         """
 
     async def evict(self, names: list[TopicName], condition: Condition) -> bool:
-        """Disconnect the clients of loaded topics, and evict these.
+        """Disconnect the clients of loaded topics, and evict these topics.
 
         The caller erases or unloads each of them.  Return False, and do nothing, if one does not
         meet the condition.
@@ -53,20 +53,20 @@ class TopicHost(Protocol):
         """Close a topic if it is loaded or was evicted; its clients reconnect by themselves."""
 
     async def erase(self, name: TopicName) -> None:
-        """Delete everything that a topic has stored, loaded or not; durable on return.
+        """Delete everything stored for a topic, loaded or not; durable on return.
 
         It is not an error if the topic has stored nothing.
         """
 
     async def apply(self, subject: Subject, partitions: int) -> None:
-        """Make the loaded topics of a namespace, or a topic and its partitions, apply the current
-        policies; done on return.
+        """Apply the current policies to loaded topics of a namespace, or to a topic and its
+        partitions.
 
         Raises `StorageError` if a topic cannot apply them; all others have applied them.
         """
 
     async def reauthorize(self, namespace: str, grants: Grants) -> None:
-        """Close what clients have open in a namespace and may not have by these grants.
+        """Close what clients have open in a namespace and these grants do not permit.
 
         Nothing of that kind is open on return, nor can be opened.
         """
@@ -82,4 +82,4 @@ class TopicHost(Protocol):
         """Return the durable subscriptions of a topic, whether or not it is loaded."""
 
     async def subscribe_unlisted(self, name: TopicName, subscriptions: list[str]) -> None:
-        """Create subscriptions, from its beginning, on a partition that clients cannot use yet."""
+        """Create subscriptions from the beginning of a partition that clients cannot use yet."""

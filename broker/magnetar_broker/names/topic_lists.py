@@ -26,7 +26,7 @@ the hash over all names.  Changes in between are sent together."""
 Source = Callable[[str], AsyncIterator[list[str]]]
 """Returns full names of a namespace's stored topics, some at a time; no system topics."""
 Change = tuple[str, bool]
-"""A name, and whether there is such a topic now."""
+"""The name of a topic, and whether the topic exists now."""
 
 
 class Watcher(Protocol):
@@ -37,7 +37,7 @@ class Watcher(Protocol):
 
 
 class TopicList:
-    """The sorted full names of a namespace's persistent topics, of all or of a pattern."""
+    """The sorted full names of a namespace's persistent topics, optionally only of a pattern."""
 
     def __init__(self, namespace: str, pattern: TopicPattern | None, clock: Clock) -> None:
         self.names: list[str] = []
@@ -73,7 +73,9 @@ class TopicList:
         self.watchers.discard(watcher)
 
     def fill(self, names: list[str]) -> None:
-        """Set `names` once the namespace has been read, and apply the changes made meanwhile."""
+        """Set the names read from the namespace, and apply the changes made since the reading
+        began.
+        """
         self.names = sorted(names)
         early, self._early = self._early or [], None
         for change in early:

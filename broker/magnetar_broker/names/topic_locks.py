@@ -20,11 +20,11 @@ class TopicLocks:
         self._families: KeyedMutex[TopicName] = KeyedMutex(clock)
 
     def held(self, name: TopicName) -> AbstractAsyncContextManager[None]:
-        """Own one topic until the block ends."""
+        """Lock one topic until the block ends."""
         return Held(self, name)
 
     async def acquire(self, name: TopicName) -> None:
-        """Own one topic until `give_back`."""
+        """Lock one topic until `give_back`."""
         # One turn of the family is enough, and must not be awaited in a loop: members that wait for
         # it would pass it to each other for ever.
         if self._families.is_held(name.base):
@@ -40,17 +40,17 @@ class TopicLocks:
 
     @asynccontextmanager
     async def family_held(self, name: TopicName) -> AsyncIterator[None]:
-        """Own a topic and all its partitions until the block ends; `name` is not a partition."""
+        """Lock a topic and all its partitions until the block ends; `name` is not a partition."""
         async with self._families.held(name):
             await self._settled(self._topics, lambda member: member.base == name)
             yield
 
     def held_with_partitions(self, name: TopicName) -> AbstractAsyncContextManager[None]:
-        """Own a partition alone, or a topic with all of its partitions, until the block ends."""
+        """Lock a partition alone, or a topic with all its partitions, until the block ends."""
         return self.held(name) if name.partition >= 0 else self.family_held(name)
 
     async def settled(self, is_meant: Callable[[TopicName], bool]) -> None:
-        """Wait for all owners of such topics, and those that wait to be, up to now."""
+        """Wait for those who hold locks of matching topics now, or wait for them now."""
         # Wait for families first: their turn makes waiting members owners of their topics.
         await self._settled(self._families, is_meant)
         await self._settled(self._topics, is_meant)

@@ -43,7 +43,7 @@ class Placement:
         self.load_of: Callable[[int], float] = lambda worker: 0.0
         """Returns the load of a worker; the least busy ones get the bundles of new namespaces."""
         self.before_giving: Callable[[int], Awaitable[None]] | None = None
-        """Called with the number of a worker before it owns a bundle that another one owned."""
+        """Called with the number of a worker before it takes over a bundle from another worker."""
         self.drained: set[int] = set()
         """The workers that are about to be restarted: they get no bundles of new namespaces."""
         self._stored = stored
@@ -87,7 +87,7 @@ class Placement:
         return Placed(bundles, tuple(deal(len(bundles), self.least_busy())))
 
     def least_busy(self) -> list[int]:
-        """Return the workers, those that are least busy first, without those that are drained."""
+        """Return the workers that are not drained, least busy first."""
         owned = [0] * self.owners.workers
         for _, placed in self.owners.all():
             for worker in placed.workers:
@@ -155,7 +155,7 @@ class Placement:
             link.notify(PLACED, *values_of(namespace, placed))
 
     async def _all_know(self) -> None:
-        """Return when every worker knows all changes up to now."""
+        """Wait until every worker has applied all changes made so far."""
         asked = [(link, link.request(CURRENT)) for link in self._links.all()]
         for link, answer in asked:
             # promise: a move is complete only when the workers know it

@@ -19,7 +19,7 @@ class Bundle(NamedTuple):
 
 
 class Imbalance(NamedTuple):
-    """The worker that has most to do, and the one that has least."""
+    """The busiest worker and the idlest one."""
 
     busiest: int
     idlest: int
@@ -35,7 +35,7 @@ def find_imbalance(loads: Mapping[int, float], threshold: float) -> Imbalance | 
 def choose(
     traffic: Mapping[Bundle, float], kept: Container[Bundle], busiest: float, idlest: float
 ) -> Bundle | None:
-    """Return the bundle of the busiest worker whose move makes two loads most alike, not of `kept`.
+    """Return the bundle to move from the busiest worker, so that two loads become most alike.
 
     `traffic` is the traffic of each bundle of this worker.  The result is None if no move lowers
     the higher load by `MIN_GAIN`: a bundle with all the traffic would be as much for the other

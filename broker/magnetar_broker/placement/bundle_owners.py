@@ -35,7 +35,7 @@ class BundleOwners:
     """
 
     def __init__(self, urls: Sequence[str]) -> None:
-        """`urls` are the URLs that stand for the workers, by their numbers."""
+        """`urls` are the URLs that identify the workers, by worker number."""
         self._urls = urls
         self._placed: dict[str, Placed] = {}
         self.announce(ListenerUrls())
@@ -43,7 +43,7 @@ class BundleOwners:
     def announce(
         self, default: ListenerUrls, listeners: Mapping[str, ListenerUrls] | None = None
     ) -> None:
-        """Answer lookups with these addresses of the broker from now on."""
+        """Set the broker's addresses, with which lookups are answered from now on."""
         self._default = default
         self._owners = [Owner(default, True, listeners or {}, url) for url in self._urls]
 
@@ -61,7 +61,7 @@ class BundleOwners:
 
     @property
     def names(self) -> list[str]:
-        """The workers as people name them, by their numbers."""
+        """The names of the workers for people, by worker number."""
         return [urlsplit(url).hostname or url for url in self._urls]
 
     def address_of(self, worker: int) -> str:
@@ -84,7 +84,7 @@ class BundleOwners:
         return self._placed.get(namespace)
 
     def all(self) -> list[tuple[str, Placed]]:
-        """Return the whole table."""
+        """Return the whole table of owners."""
         return list(self._placed.items())
 
     def place(self, namespace: str, placed: Placed) -> None:

@@ -17,14 +17,14 @@ LAST = 0xFFFFFFFF
 """The highest hash, which the last bundle includes."""
 MAX_BUNDLES = 1024
 BUNDLES = 4
-"""Bundles of a new namespace, for each process that can own them."""
+"""The bundles of a new namespace, per process that can own them."""
 HASH_BITS = 32
 SPREADING = 0x9E3779B1
 """2^32 divided by the golden ratio: consecutive multiples are as far apart as they can be."""
 
 
 class BundleRefused(ValueError):
-    """A namespace has no such bundle, or the bundle cannot be divided as asked."""
+    """The namespace has no such bundle, or the bundle cannot be divided as requested."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Bundles:
     boundaries: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        """Raise ValueError unless the bundles tile all hashes."""
+        """Raise ValueError unless the bundles cover all hashes without overlap."""
         marks = self.boundaries
         tiling = len(marks) > 1 and marks[0] == 0 and marks[-1] == LAST
         if not tiling or any(low >= high for low, high in pairwise(marks)):
@@ -54,7 +54,7 @@ class Bundles:
 
     @classmethod
     def parse(cls, texts: list[str]) -> "Bundles":
-        """Return the bundles with these boundaries, in hexadecimal; ValueError if they are bad."""
+        """Return the bundles with these hexadecimal boundaries; ValueError if they are invalid."""
         return cls(tuple(int(text, 16) for text in texts))
 
     def __len__(self) -> int:
@@ -62,7 +62,7 @@ class Bundles:
 
     @property
     def texts(self) -> list[str]:
-        """The boundaries as HTTP and storage represent them."""
+        """The boundaries in the form that HTTP and storage use."""
         return [f"0x{boundary:08x}" for boundary in self.boundaries]
 
     @cached_property
@@ -75,7 +75,7 @@ class Bundles:
         return self.ranges[self.index_of(topic)]
 
     def index_of(self, topic: TopicName) -> int:
-        """Return the position of a topic's bundle among all, from 0."""
+        """Return the index of a topic's bundle."""
         return self.index_at(hash_of(topic))
 
     def index_at(self, value: int) -> int:
@@ -97,11 +97,13 @@ class Bundles:
         return self.boundaries[index], self.boundaries[index + 1]
 
     def __contains__(self, bundle: object) -> bool:
-        """Return whether this is the text of one of them."""
+        """Return whether this is the text of one of the bundles."""
         return bundle in self.ranges
 
     def split(self, bundle: str, hashes: Sequence[int]) -> "Bundles":
-        """Return the bundles with one divided at hashes; `BundleRefused` if any is outside."""
+        """Return the bundles with one divided at hashes; `BundleRefused` if a hash is not inside
+        it.
+        """
         low, high = self.ends(bundle)
         for value in hashes:
             if not low < value < high:  # promise: a bundle is divided at a position inside of it
@@ -129,7 +131,7 @@ def hash_of(topic: TopicName) -> int:
 
 
 def ranges_within(bundle: str, bundles: Bundles) -> list[str]:
-    """Return those of `bundles` that were one bundle before it was split."""
+    """Return the bundles among `bundles` that were one bundle before it was split."""
     low, high = (int(text, 16) for text in bundle.split("_"))
     return [
         part
@@ -139,7 +141,7 @@ def ranges_within(bundle: str, bundles: Bundles) -> list[str]:
 
 
 def deal(bundles: int, owners: Sequence[int]) -> list[int]:
-    """Divide a number of bundles among owners, of which the first ones get one more if need be.
+    """Divide a number of bundles among owners; a remainder goes to the first ones.
 
     Bundles that are far apart go to different owners, as partitions of one topic are far apart.
     """

@@ -17,20 +17,21 @@ from magnetar_broker.placement.bundles import Bundles
 from magnetar_proto.names import TopicName
 
 SOLE = "worker-0"
-"""The name of the process of a broker that is one."""
+"""The name of the only process of a broker."""
 
 
 @dataclass(frozen=True)
 class Owner:
-    """A broker, the addresses it advertises, and whether it is this one."""
+    """A broker with its advertised addresses, and whether it is this broker."""
 
     default: ListenerUrls
     """The addresses for clients that name no listener."""
     is_self: bool
     listeners: Mapping[str, ListenerUrls] = field(default_factory=dict)
     process_url: str = ""
-    """The URL that stands for the one of its processes that serves the topic; blank if it has only
-    one.  Clients connect to the broker's address and name this one (`proxy_to_broker_url`)."""
+    """The URL that identifies the process that serves the topic; blank if there is one process.
+    Clients connect to the broker's address and name this URL (`proxy_to_broker_url`).
+    """
 
     @property
     def service_url(self) -> str:
@@ -79,7 +80,7 @@ class Ownership(Protocol):
         """Return the process of each bundle of a namespace; acquires those that have none."""
 
     async def give(self, namespace: str, bundle: str, process: str) -> None:
-        """Make one of `processes` the owner of a bundle; on return only it opens topics there.
+        """Make one of `processes` the owner of a bundle; on return no other opens its topics.
 
         Topics that are loaded elsewhere stay so until the caller unloads them.  Raises
         `BundleRefused` if the namespace has no such bundle, ValueError if the broker has no such
@@ -94,7 +95,7 @@ class Ownership(Protocol):
 
 
 class SoleOwner:
-    """The ownership of one process that owns every bundle."""
+    """The ownership of a process that owns every bundle."""
 
     def __init__(self, service_url: str) -> None:
         self._used: set[str] = set()
@@ -103,7 +104,7 @@ class SoleOwner:
     def announce(
         self, default: ListenerUrls, listeners: Mapping[str, ListenerUrls] | None = None
     ) -> None:
-        """Answer lookups with these addresses from now on."""
+        """Set the addresses with which lookups are answered from now on."""
         self._self = Owner(default, True, listeners or {})
 
     @property
@@ -123,7 +124,7 @@ class SoleOwner:
 
     @property
     def processes(self) -> Sequence[str]:
-        """The name of this process, the only one."""
+        """The name of this process, which is the only one."""
         return [SOLE]
 
     @property
@@ -145,6 +146,6 @@ class SoleOwner:
         """Do nothing, as nothing depends on the bundles."""
 
     def forget(self, namespace: str) -> None:
-        """Remove a namespace from those that are used."""
+        """Remove a namespace from the list of used ones."""
         # promise: the bundles of a deleted namespace are not listed as owned
         self._used.discard(namespace)

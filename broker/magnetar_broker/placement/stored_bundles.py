@@ -22,7 +22,7 @@ class StoredBundles:
         self._default = Bundles.even(default)
 
     def within(self, fields: Fields) -> Bundles:
-        """Return the bundles of a namespace with these fields."""
+        """Return the bundles of a namespace whose record has these fields."""
         texts = fields.get(BOUNDARIES)
         return self._default if texts is None else Bundles.parse(texts)
 
@@ -36,7 +36,7 @@ class StoredBundles:
         return self.within(fields)
 
     async def change(self, namespace: str, change: Callable[[Bundles], Bundles]) -> Bundles:
-        """Store what `change` makes of the bundles, and return it; durable on return.
+        """Store what `change` returns for the bundles, and return it; durable on return.
 
         Raises `NamespaceNotFound`, and errors of `change`.
         """

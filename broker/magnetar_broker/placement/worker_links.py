@@ -22,7 +22,7 @@ class WorkerLinks:
         self._joined = Waiters(clock)
 
     def join(self, worker: int, link: Link, ended: Callable[[], None]) -> None:
-        """Add a worker, which loads topics until its link ends or it leaves.
+        """Add a worker, which loads topics until its link ends or the worker leaves.
 
         `ended` is called when the link has ended.
         """
@@ -49,7 +49,7 @@ class WorkerLinks:
         return [number for number in range(self._workers) if number not in self._links]
 
     async def complete(self) -> None:
-        """Return when all workers have joined."""
+        """Wait until all workers have joined."""
         while self.missing():
             await self._joined.wait()
 

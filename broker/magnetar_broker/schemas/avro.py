@@ -16,9 +16,9 @@ PRIMITIVES: Final = frozenset(
     ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 )
 MAX_DEPTH: Final = 64
-"""The most levels of types within types, as they are written."""
+"""The most levels of types nested within types."""
 MAX_NAME: Final = 1024
-"""The most characters of a name with its namespace: types within others inherit theirs."""
+"""The most characters of a name with its namespace: nested types inherit namespaces."""
 MAX_FITTING: Final = 100_000
 """The most values and types that are checked to find out whether a default is valid: the event loop
 waits meanwhile."""
@@ -48,12 +48,12 @@ class Named(AvroType):
     """A record, an enum or a fixed."""
 
     name: str
-    """The name of the type, with its namespace."""
+    """The name of the type, including its namespace."""
     aliases: frozenset[str]
-    """The other names of types that this one can read, without namespaces."""
+    """The other names of types whose data the type can read, without namespaces."""
 
     def answers_to(self, name: str) -> bool:
-        """Whether it can read a writer's type of this name, which is without its namespace."""
+        """Return whether the type can read a writer's type of this name, without namespace."""
         return name == unqualified(self.name) or name in self.aliases
 
 
@@ -120,7 +120,7 @@ def _no_number(name: str) -> Any:
 
 
 class _Parser:
-    """The parser of one text, in which names are known once they are defined."""
+    """The parser of one text; a name is known after its definition."""
 
     def __init__(self) -> None:
         self._named: dict[str, Named] = {}
@@ -199,7 +199,7 @@ class _Parser:
     def _name_of(
         self, node: dict[str, Any], kind: str, namespace: str, where: str
     ) -> tuple[str, str]:
-        """Return the full name of a definition, and the namespace of what is in it."""
+        """Return the full name of a definition, and the namespace that nested names inherit."""
         name, own = node.get("name"), node.get("namespace")
         if not isinstance(name, str) or not name:
             raise InvalidSchema(f"{where}: this {kind} has no name")
@@ -277,7 +277,7 @@ def _symbols(node: dict[str, Any], enum: str) -> tuple[tuple[str, ...], str | No
 
 
 def shown(value: Any) -> str:
-    """Return a value in a message, cut where it is long."""
+    """Return a value as text for a message, shortened if it is long."""
     try:
         text = json.dumps(value)
     except RecursionError:

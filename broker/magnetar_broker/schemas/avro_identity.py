@@ -22,13 +22,13 @@ from magnetar_broker.schemas.avro import (
 
 
 def identity(schema: AvroType) -> bytes:
-    """Return bytes that are equal for equal schemas, and only for these."""
+    """Return bytes that are equal if and only if schemas are equal."""
     form = _form(schema, set())
     return json.dumps(form, sort_keys=True, separators=(",", ":")).encode()
 
 
 def _form(schema: AvroType, defined: set[str]) -> Any:
-    """Return JSON in which a type is defined where it comes first, and a name after that."""
+    """Return JSON that defines a type at its first use, and refers to it by name afterwards."""
     if isinstance(schema, Union):
         return [_form(branch, defined) for branch in schema.branches]
     if isinstance(schema, Named):

@@ -39,20 +39,20 @@ PROMOTIONS: Final = frozenset(
         ("bytes", "string"),
     )
 )
-"""The pairs of a writer's primitive and the primitives that a reader may take it for."""
+"""The pairs of a writer's primitive type and a reader's that may read it."""
 
 
 MAX_WORK: Final = 100_000
 """The most fields, branches and names that are looked at: other tasks wait meanwhile."""
 SHOWN_PATH: Final = 200
-"""The most characters of a path that are shown, the last ones."""
+"""The most characters shown of a path, which loses its beginning."""
 
 Path = tuple["Path", str] | None
 """The path of a field from the outermost record: the path so far and a step; None at the root."""
 
 
 class Incompatibility(NamedTuple):
-    """The place where a reader fails, and the rule that it breaks."""
+    """The place where a reader fails, and the rule that it breaks there."""
 
     path: Path
     rule: str
@@ -80,11 +80,11 @@ class _Pair(NamedTuple):
 
 
 class _Branches:
-    """The branches of a reader's union, by the ways in which they are looked up."""
+    """The branches of a reader's union, indexed by the ways of finding them."""
 
     def __init__(self, union: Union) -> None:
         self.by_name: dict[tuple[str, str], AvroType] = {}
-        """The first branch of a kind by each of its names; "" for a kind without names."""
+        """The first branch of each kind by each of its names; "" stands for kinds without names."""
         for branch in union.branches:
             for name in _names_of(branch):
                 self.by_name.setdefault((branch.kind, name), branch)
@@ -94,7 +94,7 @@ class _Branches:
 
 
 class _Known:
-    """Results about readers that are kept during one comparison."""
+    """Results about readers that are reused within one comparison."""
 
     def __init__(self) -> None:
         self.work = 0
@@ -118,7 +118,7 @@ def _names_of(branch: AvroType) -> Iterator[str]:
 
 
 def find_incompatibility(reader: AvroType, writer: AvroType) -> Incompatibility | None:
-    """Return where and why a reader cannot read all data of a writer; None if it can."""
+    """Return the place and reason why a reader cannot read a writer's data; None if it can."""
     waiting = [_Pair(reader, writer, None)]
     seen: set[tuple[int, int, bool]] = set()
     known = _Known()
@@ -154,7 +154,7 @@ def _width(schema: AvroType) -> int:
 
 
 def _look_at(pair: _Pair, known: _Known) -> list[_Pair] | Incompatibility:
-    """Return what is wrong with the pair itself, or the pairs that it depends on."""
+    """Return the fault of the pair itself, or the pairs that decide about it."""
     reader, writer, path, _ = pair
     if isinstance(writer, Union):
         records = sum(isinstance(branch, Record) for branch in writer.branches)
@@ -175,7 +175,7 @@ def _look_at(pair: _Pair, known: _Known) -> list[_Pair] | Incompatibility:
 def _named(
     reader: Named, writer: Named, path: Path, known: _Known
 ) -> list[_Pair] | Incompatibility:
-    """Compare two types of one kind."""
+    """Compare two named types of one kind."""
     if isinstance(reader, Record) and isinstance(writer, Record):
         return _fields(reader, writer, path, known)
     if isinstance(reader, Enumeration) and isinstance(writer, Enumeration):
@@ -260,7 +260,7 @@ def _decimals(reader: AvroType, writer: AvroType, path: Path) -> list[_Pair] | I
 
 
 def _branch_for(pair: _Pair, reader: Union, known: _Known) -> list[_Pair] | Incompatibility:
-    """Return the branch that is read: of the same type and name, else one that can take it."""
+    """Return the branch that reads the writer's type: an equal one, else a promotion."""
     writer, path = pair.writer, pair.path
     name = unqualified(writer.name) if isinstance(writer, Named) else ""
     branches = known.branches_of(reader)

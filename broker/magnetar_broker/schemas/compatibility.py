@@ -33,7 +33,7 @@ class Rule(NamedTuple):
     new_reads_old: bool
     old_reads_new: bool
     all_versions: bool
-    """Whether every version counts, or the latest one only."""
+    """Whether a schema is compared with all versions, and not only with the latest."""
 
 
 BACKWARD: Final = Rule(True, False, False)

@@ -1,4 +1,4 @@
-"""Counts what is done with schemas, by namespace."""
+"""Counts registrations, checks and deletions of schemas by namespace."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ from magnetar_broker.base.durations import Durations
 from magnetar_storage.runtime.execution import Clock
 
 MAX_NAMESPACES: Final = 1000
-"""The most namespaces that are counted one by one; the others are counted together."""
+"""The most namespaces that are counted separately; the rest share one count."""
 OTHER: Final = "other"
 
 
@@ -22,7 +22,7 @@ class Work(Enum):
 
 
 class Counts:
-    """The counts of one namespace since the start."""
+    """The counts of one namespace since the process started."""
 
     def __init__(self, clock: Clock) -> None:
         self.durations = {work: Durations(clock) for work in Work}

@@ -15,7 +15,7 @@ _LENGTH: Final = struct.Struct(">i")
 
 
 class KeyValueSchema(NamedTuple):
-    """The schemas of the two parts, and how messages encode the key."""
+    """The schemas of key and value, and the encoding of the key in messages."""
 
     key: Schema
     value: Schema
@@ -23,7 +23,9 @@ class KeyValueSchema(NamedTuple):
 
 
 def parse(schema: Schema) -> KeyValueSchema:
-    """Return the two parts; InvalidSchema if they are not there.  An unset type means bytes."""
+    """Return the schemas of key and value; InvalidSchema if the data has none. An unset type means
+    bytes.
+    """
     properties = dict(schema.properties)
     key, rest = _part(schema.data)
     value, rest = _part(rest)

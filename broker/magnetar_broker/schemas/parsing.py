@@ -88,13 +88,13 @@ def parsed_schema(schema: Schema) -> ParsedSchema:
 
 
 def digest_of(schema: Schema, parsed: ParsedSchema) -> str:
-    """Return a hash that is equal for equal schemas."""
+    """Return a digest that is equal for equal schemas."""
     content = f"{schema.type.name}\0".encode() + parsed.identity
     return blake2b(content, digest_size=16).hexdigest()
 
 
 def for_reading(schema: Schema) -> Schema:
-    """Return a consumer's schema without data that has no meaning for its type."""
+    """Return a consumer's schema without the data that its type ignores."""
     plain = schema.type not in _PARSERS and schema.type not in CLIENT_SIDE
     return schema._replace(data=b"") if plain else schema
 
@@ -125,4 +125,4 @@ _PARSERS: Final[Mapping[SchemaType, Callable[[Schema], ParsedSchema]]] = {
     SchemaType.PROTOBUF_NATIVE: lambda schema: ParsedNative(protobuf_native.parse(schema.data)),
     SchemaType.KEY_VALUE: lambda schema: ParsedKeyValue(key_value.parse(schema)),
 }
-"""The parsers of types that need more than their name."""
+"""The parsers of the types whose definition needs parsing."""

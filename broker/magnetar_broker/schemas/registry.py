@@ -19,7 +19,7 @@ from magnetar_storage.runtime.mutex import KeyedMutex
 
 HISTORIES, RECORDS = "/schemas/", "/schema-versions/"
 ANYTHING = "/schema"
-"""The common prefix."""
+"""The prefix of all keys of schemas in the metadata."""
 MAX_KNOWN: Final = 1024
 """The most histories in memory."""
 
@@ -38,7 +38,7 @@ class Registered(NamedTuple):
 
 
 class History(NamedTuple):
-    """The versions of a schema, and the number of the next one."""
+    """The versions of a schema, and the number of the next version."""
 
     next: int = 0
     digests: tuple[tuple[int, str], ...] = ()
@@ -99,7 +99,8 @@ class Registry:
         digest: str,
         agree: Callable[[History], Awaitable[None]],
     ) -> int:
-        """Return the number of an equal version, or of a new one; durable on return.
+        """Return the number of an equal version, or add the schema as a new version; durable on
+        return.
 
         `agree` is called before a version is added, and raises the refusal.
         """
@@ -120,7 +121,7 @@ class Registry:
                     return number
 
     async def remove(self, name: str) -> int:
-        """Delete all versions; return the version number of the deletion.
+        """Delete all versions of a schema, and return the version number that the deletion takes.
 
         Numbers are not used again: later versions continue from it.
         """
@@ -133,7 +134,7 @@ class Registry:
             return history.next
 
     async def purge(self, name: str) -> None:
-        """Delete everything, including numbers; repeat it after a failure."""
+        """Delete a schema with its version numbers; repeat the call after a failure."""
         async with self._writing.held(name):
             if await self._has_nothing():
                 return  # and nothing is written, for most topics have no schema
@@ -156,7 +157,7 @@ class Registry:
     # The store ----------------------------------------------------------------------------
 
     async def _has_nothing(self) -> bool:
-        """Return whether the store has no schema at all, which saves a lookup for each topic."""
+        """Return whether the store holds no schema at all, which saves a lookup per topic."""
         if self._is_empty is None:
             empty = not await self._metadata.list(ANYTHING, limit=1)
             self._is_empty = empty if self._is_empty is None else self._is_empty

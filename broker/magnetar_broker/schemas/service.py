@@ -37,7 +37,7 @@ MAX_UNDERSTOOD_BYTES: Final = 4 << 20
 
 @dataclass(frozen=True)
 class SchemaLimits:
-    """Limits of the schemas of one topic."""
+    """The limits that apply to the schemas of one topic."""
 
     max_bytes: int
     max_versions: int
@@ -54,7 +54,7 @@ def schema_limits(settings: Settings) -> SchemaLimits:
 
 
 class AcceptedSchema(NamedTuple):
-    """A schema that is valid and within the limits, with its digest."""
+    """A valid schema within the limits, with its digest."""
 
     known: KnownSchema
     digest: str
@@ -78,7 +78,7 @@ class Schemas:
     async def for_producer(
         self, topic: TopicName, schema: Schema | None, check_open: Check
     ) -> bytes:
-        """Return the version that a producer with this schema publishes, as the wire has it.
+        """Return the version in which a producer publishes, encoded as in the protocol.
 
         Adds the version if it is new and allowed, else raises `SchemaRefused`.  Without a schema
         the version is empty.  `check_open` raises if the topic was closed or deleted meanwhile:
@@ -142,7 +142,7 @@ class Schemas:
         return bool((await self._registry.history(schema_name(topic))).digests)
 
     async def get(self, topic: TopicName, number: int | None = None) -> Registered | None:
-        """Return a version, or the latest one; None if it does not exist."""
+        """Return one version of a topic's schema, or the latest one; None if it does not exist."""
         name = schema_name(topic)
         with self.counts.doing(Work.GET, topic.namespace_name):
             if number is None:
@@ -150,7 +150,7 @@ class Schemas:
             return None if number is None else await self._registry.version(name, number)
 
     async def versions(self, topic: TopicName) -> list[Registered]:
-        """Return all versions, the oldest first."""
+        """Return all versions of a topic's schema, oldest first."""
         history = await self._registry.history(schema_name(topic))
         found = [await self.get(topic, number) for number, _ in history.digests]
         return [version for version in found if version is not None]
@@ -163,7 +163,7 @@ class Schemas:
     async def register(
         self, topic: TopicName, schema: Schema, check_open: Check = lambda: None
     ) -> int:
-        """Return the number of this schema, which is added if it is new; durable on return.
+        """Register a schema unless it is known, and return its version number; durable on return.
 
         `SchemaRefused` if it is incompatible or invalid, or beyond a limit.
         """
@@ -197,11 +197,11 @@ class Schemas:
             return await self._registry.remove(schema_name(topic))
 
     async def delete(self, topic: TopicName) -> None:
-        """Remove all versions because the topic is deleted; repeating it is safe."""
+        """Remove all versions of the schema of a deleted topic; may be repeated."""
         await self._registry.purge(schema_name(topic))
 
     async def delete_namespace(self, namespace: str) -> None:
-        """Remove all schemas of a namespace that is being deleted; repeating it is safe."""
+        """Remove all schemas of a namespace that is being deleted; may be repeated."""
         for name in await self._registry.names(namespace):
             await self._registry.purge(name)
 
@@ -248,7 +248,7 @@ class Schemas:
         self.counts.of(topic.namespace_name).compatible += 1
 
     def _accept(self, schema: Schema) -> AcceptedSchema:
-        """Parse a schema of a client, after checking its size."""
+        """Check the size of a client's schema, and parse it."""
         size = len(schema.data) + sum(len(key) + len(value) for key, value in schema.properties)
         if size > self._limits.max_bytes:
             raise SchemaInvalid(

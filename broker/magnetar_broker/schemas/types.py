@@ -5,11 +5,11 @@ from typing import Any, Final, NamedTuple
 
 
 class InvalidSchema(Exception):
-    """The definition is not a valid schema of its type; the text names the place and the reason."""
+    """A definition is not a valid schema of its type; the text gives place and reason."""
 
 
 class SchemaType(IntEnum):
-    """The numbers are those on the wire; negative ones never travel."""
+    """The types of schemas with their numbers in the protocol; negative ones are never sent."""
 
     NONE = 0
     STRING = 1
@@ -40,11 +40,11 @@ class SchemaType(IntEnum):
 
 
 CLIENT_SIDE: Final = frozenset((SchemaType.AUTO, SchemaType.AUTO_CONSUME, SchemaType.AUTO_PUBLISH))
-"""Types that ask a client to do something; no topic can be of one."""
+"""Types that ask a client to choose a schema; a topic cannot have one of them."""
 
 
 class Schema(NamedTuple):
-    """A schema as a client gave it; nothing was checked."""
+    """A schema as a client sent it, unchecked."""
 
     type: SchemaType
     data: bytes = b""
@@ -53,13 +53,13 @@ class Schema(NamedTuple):
 
 
 def schema_of(sent: Any) -> Schema:
-    """Return a schema from the wire, where it is a `Schema` of the protocol."""
+    """Convert a schema from the protocol's `Schema`."""
     properties = tuple((pair.key, pair.value) for pair in sent.properties)
     return Schema(SchemaType(sent.type), sent.schema_data, properties)
 
 
 def type_named(name: str) -> SchemaType:
-    """Return the type of that name, as the admin API and key-value schemas write it.
+    """Return the type of the name that the admin API and key-value schemas use for it.
 
     ValueError if no type has that name.  BYTES is NONE: a message without a schema.
     """

@@ -29,7 +29,7 @@ Command = pb.BaseCommand
 Needs = Callable[[Any], list[AccessRequest]]
 """Returns the permissions that a command needs."""
 Close = Callable[[Session, Any], None]
-"""Closes what a command has opened, or is opening."""
+"""A function that closes what a command has opened, or is opening."""
 Refuse = Callable[[Session, Any, Exception], None]
 """Answers a command with the refusal for an error; a defect is raised again."""
 
@@ -54,7 +54,7 @@ def use_of_topic(command: Any) -> list[AccessRequest]:
 
 
 def publishing_of_schema(command: pb.CommandGetOrCreateSchema) -> list[AccessRequest]:
-    """Return the permission to register a schema, which decides what can be published later."""
+    """Return the permission to register a schema, which restricts what can be published later."""
     return [AccessRequest(RequiredPermission.PRODUCE, _topic(command.topic))]
 
 
@@ -83,7 +83,7 @@ def consuming(command: pb.CommandSubscribe) -> list[AccessRequest]:
 
 
 def publishing_in_transaction(command: pb.CommandAddPartitionToTxn) -> list[AccessRequest]:
-    """Return the permissions to add topics to a transaction, which writes to each when it ends."""
+    """Return the permissions to add topics to a transaction, which is going to write to them."""
     return [AccessRequest(RequiredPermission.PRODUCE, _topic(name)) for name in command.partitions]
 
 
@@ -156,7 +156,7 @@ OPENING: Mapping[int, Close] = {
     Command.SUBSCRIBE: _stop_consuming,
     Command.WATCH_TOPIC_LIST: _stop_watching,
 }
-"""The commands that open something, and how it is closed."""
+"""The commands that open something, with the function that closes it."""
 
 REFUSALS: Mapping[int, Refuse] = {
     Command.PARTITIONED_METADATA: refuse_partitioned_metadata,

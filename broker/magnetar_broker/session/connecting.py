@@ -39,7 +39,7 @@ def on_connect(session: Session, command: pb.CommandConnect) -> Coroutine[Any, A
 async def _authenticate(
     session: Session, command: pb.CommandConnect, authenticator: Authenticator
 ) -> None:
-    """Find out the client's roles, then accept it, or refuse it."""
+    """Determine the client's roles, then accept or refuse the client."""
     try:
         proof = await authenticator.of_connect(command, session.certificate)
     except (NotAuthenticated, NotAuthorized) as refusal:
@@ -70,7 +70,7 @@ def _challenge(proof: Proof, protocol_version: int) -> pb.CommandAuthChallenge:
 def on_auth_response(
     session: Session, command: pb.CommandAuthResponse
 ) -> Coroutine[Any, Any, None]:
-    """Take new credentials of a client, whether it was asked for them or not."""
+    """Replace a client's credentials, whether or not it was asked for new ones."""
     if session.renewal is None or session.broker.authenticator is None:
         raise BadCommand("AUTH_RESPONSE of a client that was not authenticated")
     return _renew(

@@ -24,7 +24,7 @@ UNCHECKED: Final = TxnId(-1, -1)
 
 
 class Refusal(NamedTuple):
-    """The SEND_ERROR of one message; its producer stays open."""
+    """The SEND_ERROR for one message, after which the producer stays open."""
 
     code: "pb.ServerError"
     text: str
@@ -88,7 +88,7 @@ def refusal_of_entry(
 
 
 def _may_be_in(entry: bytes, txn: TxnId | None) -> bool:
-    """Return whether the metadata of an entry names no transaction, or this one."""
+    """Return whether the metadata of an entry names this transaction, or none."""
     # A search for the bytes of the tags: without them there is nothing to parse.
     if not may_have_transaction(entry):
         return True
@@ -104,7 +104,7 @@ def _may_be_in(entry: bytes, txn: TxnId | None) -> bool:
 
 
 def _refusal_of_checked(entry: bytes) -> Refusal | None:
-    """Check an entry that begins with a checksum, as nearly all do, for `refusal_of_entry`."""
+    """Check an entry that begins with a checksum, the usual case, for `refusal_of_entry`."""
     _, checksum, size = CHECKED_HEAD.unpack_from(entry)
     small = len(entry) < COPY_LIMIT  # then a copy is cheaper than a view
     if crc32c(entry[CHECKED_FROM:] if small else memoryview(entry)[CHECKED_FROM:]) != checksum:

@@ -1,4 +1,4 @@
-"""The producers or consumers that a client has open, by ids of its choice."""
+"""The producers or consumers of a client, by the ids that the client chose."""
 
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol, TypeVar
@@ -11,7 +11,7 @@ class Closable(Protocol):
     """A producer or a consumer."""
 
     def close(self) -> None:
-        """Close it; harmless if it is closed."""
+        """Close the producer or consumer; harmless if it is closed."""
 
 
 T = TypeVar("T", bound=Closable)
@@ -37,7 +37,7 @@ class HandleTable(dict[int, T]):
         self._over = False
 
     def holds(self, number: int) -> bool:
-        """Return whether something is open, or being created, under an id."""
+        """Return whether a producer or consumer is open, or being created, under an id."""
         return number in self or self._token(number) is not None
 
     def _token(self, number: int) -> object:
@@ -51,7 +51,8 @@ class HandleTable(dict[int, T]):
                 self._creating = None
 
     async def fill(self, number: int, make: Callable[[Check], Coroutine[Any, Any, T]]) -> T:
-        """Keep what `make` creates under an id; what was open there is closed before.
+        """Create an object with `make` and keep it under an id; an older one of that id is closed
+        first.
 
         `make` gets a check of whether it is still to be created, and calls it before each change
         that would outlast the connection.
@@ -93,18 +94,18 @@ class HandleTable(dict[int, T]):
                 self._drop(number)
 
     def free(self, number: int) -> T | None:
-        """Remove what is open under an id; returns it for the caller to close."""
+        """Remove and return the object under an id; the caller closes it."""
         self._drop(number)
         return self.pop(number, None)
 
     def close(self, number: int) -> None:
-        """Close what is open under an id."""
+        """Close the object under an id."""
         held = self.pop(number, None)
         if held is not None:
             held.close()
 
     def close_all(self) -> None:
-        """Close everything for good, and what is being created as soon as it is created."""
+        """Close all objects for good, and those being created as soon as they exist."""
         self._over = True
         self._creating = None
         for number in list(self):

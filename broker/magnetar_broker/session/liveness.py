@@ -6,7 +6,7 @@ from magnetar_storage.runtime.execution import Clock, Promise, Timer
 
 
 class Liveness:
-    """The liveness of one connection.  Everything that the client sends counts, not only PONG."""
+    """The liveness of one connection; all input of the client counts, not only PONG."""
 
     __slots__ = ("_active", "_clock", "_ping", "_probe_seconds", "_probes")
 
@@ -19,7 +19,7 @@ class Liveness:
         self._probes: list[Promise] = []
 
     def received(self) -> None:
-        """Note that the client has sent something."""
+        """Note input of the client."""
         self._active = True
         if self._probes:
             self._settle(True)
@@ -52,7 +52,7 @@ class Liveness:
             self._probes.remove(probe)
 
     def end(self) -> None:
-        """End all probes: the connection is closed."""
+        """End all probes, because the connection is closed."""
         self._settle(False)
 
     def _settle(self, alive: bool) -> None:

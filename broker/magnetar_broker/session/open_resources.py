@@ -1,4 +1,4 @@
-"""The producers, consumers and watchers of one client: closes them when permissions end.
+"""The producers, consumers and watchers of one client, which are closed when permissions end.
 
 `authorization/access.py` uses it when permissions change.
 """
@@ -28,7 +28,7 @@ class Opening:
         self._why: str | None = None
 
     def close(self, why: str) -> None:
-        """Refuse the command for this reason, and stop it."""
+        """Refuse the command with this reason, and stop its execution."""
         self._why = why
         self._stop()
 
@@ -44,7 +44,7 @@ class Opening:
 
 
 class OpenResources:
-    """Lists what one client has open, for `Access`."""
+    """Lists the open producers, consumers and watchers of one client for `Access`."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -73,7 +73,7 @@ class OpenResources:
             self._opening.discard(opening)
 
     def check(self, command: object) -> None:
-        """Raise the refusal if what this command opens may not be opened any more."""
+        """Raise the refusal if the client may no longer open what this command opens."""
         for opening in self._opening:
             if opening.command is command:
                 opening.check()
@@ -113,7 +113,7 @@ def open_resources_of(session: Session) -> OpenResources:
 
 
 def close_producer(producer: Producer, why: str) -> None:
-    """Close a producer, whose client opens it again and is refused; refuse a waiting one now."""
+    """Close a producer, whose client opens it again and is refused; refuse a waiting one."""
     if producer.ready:
         producer.disconnect()
     else:

@@ -1,4 +1,4 @@
-"""The output that is queued for one client, until its shell writes it at the end of the turn."""
+"""The frames queued for one client until its socket writes them at the end of the turn."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,11 +7,11 @@ from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import encode
 
 OUTBOX_BYTES = 4 << 20
-"""The most bytes that are queued for a client before its consumers wait."""
+"""The most bytes queued for a client; with more, its consumers wait."""
 
 
 class Output:
-    """The whole frames that are queued, in the order in which they are to be written."""
+    """The queued frames, each complete, in the order of writing."""
 
     __slots__ = ("_flush_soon", "_queue", "_queued_bytes", "_starved", "closed", "peer_full")
 
@@ -26,7 +26,7 @@ class Output:
         self._starved = False
 
     def send(self, frames: bytes) -> None:
-        """Queue whole frames."""
+        """Queue complete frames."""
         if not self._queue:
             self._flush_soon()
         self._queue.append(frames)
@@ -66,7 +66,7 @@ class Output:
         return room
 
     def take_starved(self) -> bool:
-        """Return whether something found no room since the last call, and there is room now."""
+        """Return whether a consumer lacked room since the last call and there is room now."""
         # Later: whoever was woken now would find no room again.
         if self.peer_full:
             return False

@@ -135,7 +135,7 @@ def _succeed(session: Session, request_id: int, producer: Producer) -> None:
 
 
 def _succeed_again(session: Session, request_id: int, producer: Producer) -> None:
-    """Answer for a producer that is open already: without epoch and last sequence id."""
+    """Answer for a producer that is already open; epoch and last sequence id are left out."""
     session.reply(
         pb.CommandProducerSuccess(
             request_id=request_id,

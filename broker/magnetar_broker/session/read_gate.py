@@ -11,13 +11,13 @@ KEEP_ALIVE_SECONDS = 10.0
 
 
 class Reading(Protocol):
-    """Something whose input can be paused and resumed."""
+    """An input that can be paused and resumed."""
 
     def pause_reading(self) -> None:
         """Read no more until `resume_reading` is called."""
 
     def resume_reading(self) -> None:
-        """Read again."""
+        """Resume reading."""
 
 
 class Pause(Enum):

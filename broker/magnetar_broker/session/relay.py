@@ -44,11 +44,11 @@ UNREAD: Final = frozenset(
         Command.REACHED_END_OF_TOPIC,
     )
 )
-"""Commands from upstream that are forwarded whatever they contain."""
+"""Commands from upstream that are forwarded without parsing."""
 
 
 class Client(Protocol):
-    """The parts of a client's session that a relay needs."""
+    """The parts of a client's session that a relay uses."""
 
     def reply(self, message: Any) -> None:
         """Queue one command."""
@@ -66,13 +66,13 @@ class Client(Protocol):
         """Send CLOSE_CONSUMER; the client will reconnect."""
 
     def disconnect(self, why: str) -> None:
-        """Close the connection after writing what is queued."""
+        """Close the connection after writing the queued output."""
 
     def hold_reading(self) -> Callable[[], None]:
         """Read nothing from the client until the returned function is called."""
 
     def ping_if_read(self) -> bool:
-        """Send a PING, unless the client is not read from, so that its answer would not be."""
+        """Send a PING if the client is being read, so that its answer will be seen."""
 
 
 class Channel(Reading, Protocol):
@@ -82,10 +82,10 @@ class Channel(Reading, Protocol):
     """
 
     def write(self, pieces: list[bytes]) -> None:
-        """Send whole frames."""
+        """Send complete frames."""
 
     def close(self) -> None:
-        """Close once all is written."""
+        """Close the channel after all output is written."""
 
 
 Connect = Callable[[int, "Upstream"], Channel]
@@ -122,7 +122,8 @@ class Relay:
         return found
 
     def forward(self, frames: Sequence[Frame], at: int) -> int:
-        """Forward the SENDs, ACKs and FLOWs from `frames[at]` on that are for other processes.
+        """Forward the leading SENDs, ACKs and FLOWs among `frames[at:]` that belong to other
+        processes.
 
         Returns the index of the first frame that is not.
         """
@@ -140,7 +141,7 @@ class Relay:
         return at
 
     def own_sends(self, frames: Sequence[Frame], at: int) -> Sequence[Frame]:
-        """Return the SENDs from `frames[at]` on that are for no other process."""
+        """Return the leading SENDs among `frames[at:]` that belong to this process."""
         end = at
         while (
             end < len(frames) and frames[end][0] == Command.SEND and not self._target(frames[end])
@@ -166,7 +167,7 @@ class Relay:
         return None
 
     def answer_pings(self) -> None:
-        """Answer the processes that wait for a sign of life of the client, which has sent one."""
+        """Answer the processes that pinged the client, which has just sent something."""
         if self.pinged:
             for upstream in self.pinged:
                 upstream.channel.write([PONG])
@@ -189,7 +190,7 @@ class Relay:
         self.pinged.discard(upstream)
 
     def close(self) -> None:
-        """Close all upstreams: the client has left."""
+        """Close all upstreams, because the client has left."""
         self.closed = True
         # Upstreams refer to the relay, and so to the session: without this, only the garbage
         # collector, which runs rarely, would free them.
@@ -249,7 +250,7 @@ class Upstream:
         self.request(command, _Freed(Command.SUCCESS, ids, number))
 
     def request(self, command: Any, freed: _Freed | None = None) -> None:
-        """Forward a request."""
+        """Forward a request, whose answer is expected."""
         self.send(command)
         self.expect_answer(command.request_id, freed)
 
@@ -259,7 +260,7 @@ class Upstream:
         self._hold_or_release()
 
     def send(self, command: Any) -> None:
-        """Forward a command that is not answered."""
+        """Forward a command that gets no answer."""
         self.channel.write([encode(command)])
 
     def leave(self) -> None:
@@ -272,7 +273,7 @@ class Upstream:
     # From the process -----------------------------------------------------------------
 
     def received(self, data: bytes) -> None:
-        """Forward what came, and take what is for the relay itself."""
+        """Forward input from the process, and handle the answers for the relay itself."""
         if self._relay.closed:
             return
         run: list[Frame] = []
@@ -365,7 +366,7 @@ class Upstream:
             )
 
     def ended(self) -> None:
-        """Refuse the requests and close the producers and consumers of a channel that is closed."""
+        """Refuse the requests of a closed channel, and close its producers and consumers."""
         if self._relay.closed:
             return
         self._relay.forget(self)  # promise: a process that ended is sent nothing
@@ -383,7 +384,7 @@ class Upstream:
                 close(number)  # promise: what a process that ended had is closed
 
     def _hold_or_release(self) -> None:
-        """Read from the client only while the process keeps up with it."""
+        """Read from the client only while the process keeps up."""
         if self._release is None:
             # promise: a client is not read while its process is behind
             # promise[without or len(self._requests) >= MAX_UNANSWERED]: requests under way are

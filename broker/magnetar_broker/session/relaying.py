@@ -1,4 +1,4 @@
-"""The table of commands in one of several processes: those for topics of others are forwarded.
+"""The table of commands of one of several processes, which forwards those for others' topics.
 
 SEND, ACK and FLOW are forwarded by the session's receive loop.  Commands that are not in it need no
 topic's process: every process answers lookups, lists and schemas.
@@ -38,7 +38,7 @@ class HandleLocator:
         return self._here(session).holds(self.number(command))
 
     def elsewhere(self, session: Session) -> Ids:
-        """Return the upstreams of those that are open in other processes."""
+        """Return the upstreams with open producers or consumers."""
         if session.relay is None:
             return {}
         ids: Ids = getattr(session.relay, f"{self._of}s")
@@ -76,7 +76,7 @@ def relaying(
 
 
 def _opening(kind: HandleLocator, here: Handler, owner_of: OwnerOf) -> Handler:
-    """Return the handler of PRODUCER or SUBSCRIBE, which runs where its id or topic is."""
+    """Return the handler of PRODUCER or SUBSCRIBE, which runs where the id or the topic is."""
 
     def handle(session: Session, command: Any) -> Any:
         number = kind.number(command)
@@ -107,7 +107,7 @@ def _of_opened(kind: HandleLocator, forward: Forward, here: Handler) -> Handler:
 
 
 def _of_topic(here: Handler, owner_of: OwnerOf) -> Handler:
-    """Return the handler of a command that names its topic."""
+    """Return the handler of a command that names a topic."""
 
     def handle(session: Session, command: Any) -> Any:
         upstream = _upstream_of(session, command.topic, owner_of)

@@ -7,11 +7,11 @@ from magnetar_broker.authentication.authenticator import Proof
 from magnetar_storage.runtime.execution import Clock, Timer
 
 CHALLENGE: Final = b"PulsarAuthRefresh"
-"""The challenge that asks clients for new credentials, which they recognize."""
+"""The challenge with which Pulsar clients are asked for new credentials."""
 
 
 class Renewal:
-    """Renews the credentials of one connection, which it checks at fixed intervals.
+    """Renews the credentials of one connection, which are checked at fixed intervals.
 
     A client that can renew them is asked at the first check after they expire, and disconnected at
     the next one if it has not answered.  Any other client is disconnected at the first.
@@ -42,7 +42,7 @@ class Renewal:
         self._is_asked = False
 
     def renewed(self, proof: Proof) -> None:
-        """Replace the proof of the former credentials, which the new ones repeat."""
+        """Replace the expired proof by the proof of the new credentials."""
         self.proof = proof  # promise: renewed credentials are looked at again
         if self._timer is None:
             self._watch()

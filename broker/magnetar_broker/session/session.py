@@ -41,9 +41,9 @@ Handler = Callable[["Session", Any], Coroutine[Any, Any, None] | None]
 
 MAX_FRAME_BEFORE_CONNECT = 64 * 1024
 MAX_REQUESTS = 100
-"""The most requests of one client that are handled at a time; later commands wait, in order."""
+"""The most requests of one client handled at a time; later commands wait, in order."""
 RECENTLY_CLOSED_SECONDS = 30
-"""The seconds in which SENDs of a producer are ignored after the broker closed it."""
+"""The seconds in which SENDs of a producer that the broker closed are ignored."""
 DROPS_DAMAGED = "Pulsar-CPP"
 """The prefix of the `client_version` of clients in C++, Python and Node.js.
 
@@ -52,11 +52,11 @@ After any refusal of a message but ChecksumError they reconnect and send it agai
 UNDERSTANDS_DAMAGE = "Magnetar-"
 """The prefix of the `client_version` of clients that read `magnetar_damaged`."""
 KNOWS_END_OF_TOPIC = ("Pulsar-Java", "Magnetar-Python")
-"""The `client_version` of clients that know REACHED_END_OF_TOPIC begins with one of these."""
+"""The beginnings of `client_version` of clients that know REACHED_END_OF_TOPIC."""
 
 
 class Outbox(Reading, Protocol):
-    """The parts of its shell that a session needs."""
+    """The parts of the socket's owner that a session uses."""
 
     @property
     def address(self) -> str:
@@ -75,11 +75,11 @@ class Outbox(Reading, Protocol):
         """Close at once, whatever is queued."""
 
     def close(self) -> None:
-        """Write what is queued, then close; no more input will be handled."""
+        """Write the queued output, then close; input is not handled any more."""
 
 
 class Session:
-    """Handles one client: create it when the client connects, call `lost` when it disconnects."""
+    """Handles one client; `lost` must be called when the connection ends."""
 
     __slots__ = (
         "__weakref__",
@@ -181,13 +181,15 @@ class Session:
     def _begin_client(self) -> None:
         self.protocol_version = 0
         self.client_version = ""
-        """The version of the connected client, as given in its CONNECT."""
+        """The version that the client gave in its CONNECT."""
         self.takes_broker_metadata = False
         """Whether the client's consumers are sent broker entry metadata."""
         self.is_upstream = False
         """Whether the peer is another process's `relay`, which serves the client."""
         self.is_internal = False
-        """Whether the peer is this broker itself, as in its health check: it proves no role."""
+        """Whether the peer is this broker itself, as in its health check; such a peer proves no
+        role.
+        """
         self.connected = False
         self.certificate = b""
         """The client's TLS certificate, which was verified, as DER; empty if it showed none."""
@@ -256,7 +258,7 @@ class Session:
             self.broker.receiving.hold(self, size, begins)
 
     def give_up(self) -> None:
-        """Disconnect the client at once, because it holds memory that others need."""
+        """Disconnect the client at once to free its memory."""
         self._holds = False
         self._outbox.abort()
         self.lost()
@@ -416,7 +418,7 @@ class Session:
         return True
 
     def tick(self) -> None:
-        """Ping a silent client, and disconnect one that did not answer; called once an interval."""
+        """Ping a silent client, or disconnect it if it did not answer; called once per interval."""
         if self._is_paused:
             return
         if not self.connected:
@@ -432,12 +434,14 @@ class Session:
         return await self._liveness.probe()
 
     def active_changed(self, consumer_id: int, is_active: bool) -> None:
-        """Notify a Failover consumer whether it is active (from protocol version 12 on)."""
+        """Notify a Failover consumer whether it is active (protocol version 12 or later)."""
         if self.protocol_version >= 12:
             self.reply(pb.CommandActiveConsumerChange(consumer_id=consumer_id, is_active=is_active))
 
     def damaged(self, consumer_id: int, partition: int, damage: Damage) -> None:
-        """Notify a consumer of damage that it does not get, if it is a client of Magnetar."""
+        """Notify a consumer of damaged entries that it does not receive, if its client is
+        Magnetar's.
+        """
         # promise[always]: official clients are sent nothing that they do not know
         if self.client_version.startswith(UNDERSTANDS_DAMAGE):
             notice = pb.CommandActiveConsumerChange(
@@ -467,11 +471,11 @@ class Session:
         self._notify_closed(message, new_owner)
 
     def drop_producer(self, producer_id: int) -> None:
-        """Forget a producer without notifying its client: its next SEND ends the connection."""
+        """Forget a producer without notifying its client, whose next SEND ends the connection."""
         self.publishing.producers.free(producer_id)
 
     def _ignore_for_a_while(self, producer_id: int) -> None:
-        """Ignore what the client sent before it learned that the producer is closed."""
+        """Ignore SENDs that the client sent before it learned that the producer is closed."""
         ignored = self.publishing.recently_closed
         if producer_id in ignored:
             ignored[producer_id].cancel()
@@ -508,21 +512,21 @@ class Session:
             )
 
     def disconnect(self, why: str) -> None:
-        """Close the client's connection after writing what is queued."""
+        """Close the client's connection after writing the queued output."""
         # promise: a client that breaks the protocol elsewhere is disconnected
         if self.is_upstream and self.connected and not self._closed:
             self.refuse(END_OF_CLIENT, NotReady(why))
         self.close(why)
 
     def close(self, why: str) -> None:
-        """Close this connection, which may be an upstream, after writing what is queued."""
+        """Close this connection, which may be an upstream, after writing the queued output."""
         if not self._closed:
             logger.info("closing a connection: %s", why)
             self._outbox.close()
             self.lost()
 
     def lost(self) -> None:
-        """Close the producers and consumers of the connection, which is closed."""
+        """Close the producers and consumers of the connection, which has ended."""
         if self._closed:
             return
         if self._holds:

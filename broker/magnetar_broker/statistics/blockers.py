@@ -1,4 +1,4 @@
-"""The reason why a subscription delivers nothing, since when, and what to do about it."""
+"""The reason why a subscription delivers nothing, its beginning, and the remedy."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -22,7 +22,7 @@ MAX_CONSUMERS = MAX_DAMAGED = 100
 
 
 class Reason(NamedTuple):
-    """The meaning of a blocker, and its remedy."""
+    """The meaning of a blocker, and the remedy."""
 
     why: str
     what_to_do: str
@@ -101,7 +101,7 @@ REASONS: Final = {
 
 
 async def why_not_delivering(topic: Topic, one: Subscription, stalled_seconds: int | None) -> Json:
-    """Return the reason, the times from which it may have held, and the figures behind it.
+    """Return the reason, the times since which it may have held, and the figures behind it.
 
     Raises `StorageError` if the backlog cannot be counted.
     """
@@ -140,7 +140,7 @@ async def why_not_delivering(topic: Topic, one: Subscription, stalled_seconds: i
 
 
 def _since(topic: Topic, one: Subscription, blocker: Blocker) -> int:
-    """Return when an event last may have changed the reason, which has not held for longer."""
+    """Return the time of the last event that may have changed the reason."""
     if blocker is Blocker.NO_CONSUMER:
         return one.left_ms
     consumers = list(one.consumers)

@@ -18,7 +18,7 @@ from magnetar_storage.runtime.execution import Clock, yield_turn
 logger = logging.getLogger(__name__)
 
 PAUSE_AFTER = 20
-"""The number of topics and subscriptions after which other work of the loop runs."""
+"""The number of topics and subscriptions after which the loop does other work."""
 PUBLISHER = (
     "msgRateIn", "msgThroughputIn", "averageMsgSize", "address", "producerId", "producerName",
     "connectedSince", "clientVersion", "metadata",
@@ -44,7 +44,7 @@ COUNTERS = {
     "msgOutCount": "msgOutCounter",
     "bytesOutCount": "bytesOutCounter",
 }
-"""The fields that have another name here."""
+"""The fields that have another name in this list."""
 
 
 async def brief_stats(topic: AnyTopic) -> Json:
@@ -71,8 +71,9 @@ async def brief_stats(topic: AnyTopic) -> Json:
 
 
 async def encoded(topics: Iterable[AnyTopic], clock: Clock) -> list[tuple[str, bytes]]:
-    """Return the figures of topics as JSON, with their names.  A topic whose backlog cannot be
-    counted is logged, and left out."""
+    """Return the figures of topics as JSON, by name. A topic whose backlog cannot be counted is
+    logged, and left out.
+    """
     found, used = [], 0
     for topic in topics:
         try:

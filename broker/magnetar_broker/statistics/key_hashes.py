@@ -23,7 +23,7 @@ that each consumer has at least one."""
 MAX_IDS = 100
 """The most messages that are listed for one draining hash."""
 STEP = 5000
-"""The number of entries, or hashes, after which other work of the broker runs."""
+"""The number of entries, or hashes, after which the broker does other work."""
 
 
 def hash_ranges(slots: SlotOwners[C]) -> dict[C, list[list[int]]]:
@@ -56,21 +56,21 @@ def queues_of(subscription: Subscription) -> KeyQueues | None:
 
 
 class _Turns:
-    """Lets other work of the loop run after each `STEP` things."""
+    """Lets the loop do other work after every `STEP` items."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._done = 0
 
     async def after(self, things: int) -> None:
-        """Count things that were handled, and pause after each `STEP` of them."""
+        """Count handled items, and pause after every `STEP` of them."""
         self._done += things
         if self._done >= STEP:
             self._done = 0
             await yield_turn(self._clock)
 
     async def parts(self, things: Iterable[T]) -> AsyncIterator[list[T]]:
-        """Yield the present things, a part at a time."""
+        """Yield the present items, a part at a time."""
         present = list(things)
         for start in range(0, len(present), STEP):
             part = present[start : start + STEP]
@@ -80,15 +80,14 @@ class _Turns:
 
 @dataclass(slots=True)
 class _Held:
-    """The hashes that one consumer is draining."""
+    """The hashes that one consumer drains."""
 
     hashes: list[tuple[int, Draining]] = field(default_factory=list)
     unacked: int = 0
 
 
 async def drained(queues: KeyQueues, clock: Clock) -> dict[Consumer, Json]:
-    """Return each consumer's fields about the hashes that it is draining: all are counted, and the
-    lowest are listed.
+    """Return each consumer's fields about draining hashes: all are counted, the lowest are listed.
 
     Other work runs in between, so parts differ slightly in time.
     """
@@ -122,7 +121,7 @@ async def drained(queues: KeyQueues, clock: Clock) -> dict[Consumer, Json]:
 
 
 async def draining_with_ids(subscription: Subscription, queues: KeyQueues) -> Json:
-    """Return the draining hashes, those with most waiting entries first, and their holders.
+    """Return the draining hashes with their holders, those with most waiting entries first.
 
     Other work runs in between, so parts differ slightly in time.
     """
@@ -163,7 +162,7 @@ async def _most_waiting(queues: KeyQueues, turns: _Turns) -> dict[int, Draining]
 async def _oldest_held(
     queues: KeyQueues, shown: Mapping[int, Draining], turns: _Turns
 ) -> dict[int, list[int]]:
-    """Return the oldest unacknowledged entries of each of these hashes, ascending."""
+    """Return the oldest unacknowledged entries of each of these hashes, in ascending order."""
     # Negative, so that the first of each heap is the newest entry, which an older one replaces.
     oldest: dict[int, list[int]] = {slot: [] for slot in shown}
     for holder in {one.holder for one in shown.values()}:
@@ -181,7 +180,7 @@ async def _oldest_held(
 
 
 def hash_of_key(subscription: Subscription, queues: KeyQueues, key: bytes) -> Json:
-    """Return the hash of a key, the consumer that gets its messages, and who holds them up."""
+    """Return a key's hash, the consumer that receives it, and the consumers that block it."""
     slot = queues.slots.slot_of(key)
     found: Json = {"hash": slot, "consumer": _named(queues.slots.owner(slot))}
     draining = queues.draining.get(slot)

@@ -24,7 +24,7 @@ EMPTY = Backlog(0, 0)
 
 
 class WantedStatistics(NamedTuple):
-    """The parts of the statistics that a request asks for."""
+    """The optional parts of the statistics that a request asks for."""
 
     sizes: bool = True
     """The bytes of the backlog of each subscription; -1 if not wanted."""
@@ -140,7 +140,7 @@ def _common(one: AnySubscription, backlog: Backlog, wanted: WantedStatistics) ->
 
 
 def type_name(one: AnySubscription) -> str:
-    """Return the type that its consumers have, or had last; `None` if none since it was loaded."""
+    """Return the type of the present or last consumers; `None` if none since the load."""
     if isinstance(one, Subscription) and not one.joined:
         return "None"
     return pb.CommandSubscribe.SubType.Name(pb.CommandSubscribe.SubType.ValueType(one.type))

@@ -19,7 +19,7 @@ from magnetar_broker.topic.topic import Topic
 from magnetar_storage.runtime.execution import yield_turn
 
 PAUSE_EVERY = 20
-"""The number of subscriptions after which other work of the broker runs."""
+"""The number of subscriptions after which the broker does other work."""
 
 
 async def topic_stats(topic: AnyTopic, wanted: WantedStatistics) -> Json:
@@ -109,7 +109,7 @@ UNUSED: Json = {
     "topicCreationTimeStamp": 0,
     "lastPublishTimeStamp": 0,
 }
-"""The fields that every topic has, for one that no client uses."""
+"""The statistics fields that every topic has, with their values for an unused topic."""
 UNUSED_NON_PERSISTENT: Json = UNUSED | {"msgDropRate": 0.0}
 
 

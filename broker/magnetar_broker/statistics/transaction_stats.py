@@ -60,7 +60,7 @@ def in_pending_acks(one: Subscription, txn: TxnId) -> Json:
 
 
 def position_in_pending_acks(one: Subscription, ledger: int, entry: int, index: int | None) -> Json:
-    """Return whether a message, or one at an index of its batch, is pending or acknowledged."""
+    """Return whether a message, or one index of a batch, is pending or acknowledged."""
     offset, acks = one.topic.log.offset_of(ledger, entry), one.acks.transactional
     if offset is not None and one.is_acked(offset, index):
         return {"state": "MarkDelete"}

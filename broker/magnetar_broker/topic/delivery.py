@@ -11,14 +11,14 @@ from magnetar_storage.runtime.execution import Clock
 
 
 class Delivery:
-    """Makes a topic's subscriptions dispatch when there are new entries."""
+    """Makes a topic's subscriptions dispatch new entries."""
 
     __slots__ = ("_clock", "_frames", "_scheduled", "_subscriptions")
 
     def __init__(
         self, subscriptions: dict[str, Subscription], frames: FrameCache, clock: Clock
     ) -> None:
-        """`subscriptions` is changed by its owner as they come and go."""
+        """`subscriptions` is changed by its owner when subscriptions are created or deleted."""
         self._subscriptions = subscriptions
         self._frames = frames
         self._clock = clock

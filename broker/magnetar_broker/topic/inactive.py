@@ -26,7 +26,7 @@ INACTIVE = "deletion of inactive topics"
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """The uses of a topic that may keep it from being deleted as inactive."""
+    """The kinds of use that keep a topic from being deleted as inactive."""
 
     producers: bool
     subscriptions: bool
@@ -88,7 +88,7 @@ class Inactive:
         """Idle seconds of inactive topics, and the number of messages published by then."""
 
     async def look(self, delete: Callable[[TopicName], Awaitable[None]]) -> None:
-        """Count the idle time of loaded topics, and delete those that were idle for long enough."""
+        """Update the idle times of loaded topics, and delete topics idle for long enough."""
         seconds = self._settings.broker_delete_inactive_topics_frequency_seconds
         present = list(self._topics)
         over: list[AnyTopic] = []

@@ -12,7 +12,7 @@ from magnetar_storage.runtime.execution import Clock, yield_turn
 
 
 class Measured(Named, Protocol):
-    """A topic, as far as its traffic is concerned."""
+    """The counters of a topic's traffic."""
 
     @property
     def meter(self) -> Meter: ...

@@ -25,7 +25,7 @@ class Topics:
         self.on_opened: Callable[[], None] = lambda: None
         """Called when a topic was opened."""
         self.on_changed: Callable[[TopicName, bool], None] = lambda name, is_loaded: None
-        """Called when a topic was opened, and when one is not loaded any more."""
+        """Called when a topic was opened, and when it is no longer loaded."""
         self._engine = engine
         self._loaded: dict[TopicName, AnyTopic] = {}
         self._of_namespace: dict[str, dict[TopicName, AnyTopic]] = {}
@@ -80,7 +80,7 @@ class Topics:
         self.on_changed(topic.name, False)
 
     async def close(self) -> None:
-        """Disconnect all clients and seal all topics; none is opened any more."""
+        """Disconnect all clients and seal all topics; no topic can be opened afterwards."""
         failed: dict[str, list[TopicName]] = {}
         await for_each(self._engine, list(self), partial(_seal, failed))
         for error, names in failed.items():
@@ -95,7 +95,7 @@ class Topics:
 
 
 async def _seal(failed: dict[str, list[TopicName]], topic: AnyTopic) -> None:
-    """Close a topic, or list it below the error."""
+    """Close a topic; if that fails, list it under its error in `failed`."""
     try:
         await topic.close()
     except StorageError as error:

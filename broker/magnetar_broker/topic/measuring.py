@@ -1,4 +1,4 @@
-"""The rates of a topic, its producers, subscriptions and consumers.
+"""Computes the rates of a topic, its producers, subscriptions and consumers.
 
 Code that counts something only adds to a counter.  A rate is the growth of a counter in the last
 window of `statsUpdateFrequencyInSecs`; a topic without traffic costs one test per window.
@@ -17,7 +17,7 @@ AnySubscription = Subscription | NonPersistentSubscription
 
 
 class Measured(Protocol):
-    """An object that has counters, and a meter for them."""
+    """An object with counters and a meter that computes their rates."""
 
     meter: Meter
 

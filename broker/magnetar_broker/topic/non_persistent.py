@@ -42,7 +42,7 @@ class NonPersistentAdmission:
 
 
 class NonPersistentTopic:
-    """A topic that has its connected clients, and stores nothing."""
+    """A topic that delivers to connected clients and stores nothing."""
 
     def __init__(
         self,
@@ -74,12 +74,12 @@ class NonPersistentTopic:
         self._apply_to_producers()
 
     async def settings_changed(self, limits: TopicLimits) -> None:
-        """Apply the limits of other settings, and the policies as they are now; done on return."""
+        """Apply changed settings, and the current policies; done on return."""
         self._base_limits = limits
         await self.policies_changed()
 
     async def policies_changed(self) -> None:
-        """Apply the policies as they are now; done on return."""
+        """Apply the current policies; done on return."""
         self.traffic.changed = True
         self.limits = limits_of(self._base_limits, self.policies, self.name)
         self.rates = topic_rates(

@@ -13,7 +13,7 @@ from magnetar_proto.sends import encode_receipts
 
 
 class NonPersistentAppender(RunSink):
-    """Gives runs to the subscriptions, in the place of an `Appender`, which gives them to a log."""
+    """Gives runs to the subscriptions, where an `Appender` would give them to a log."""
 
     __slots__ = (
         "_subscriptions",
@@ -41,7 +41,7 @@ class NonPersistentAppender(RunSink):
         )
 
     def append(self, run: PublishRun) -> None:
-        """Give every subscription its copy, and answer."""
+        """Give every subscription a copy of the run, then answer the producer."""
         if self.rate_limits:
             throttle(run.producer.connection, sum(run.counts), run.size, self.rate_limits)
         subscriptions = list(self._subscriptions.values())

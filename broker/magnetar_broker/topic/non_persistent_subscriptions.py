@@ -43,7 +43,7 @@ class NothingAcknowledged:
             done(None)
 
     def acknowledge_in(self, txn: TxnId, consumer: Consumer, ack: Ack, done: Done | None) -> None:
-        """Refuse an ACK in a transaction, which could not take it back."""
+        """Refuse an ACK in a transaction, because an abort could not undo it."""
         raise NotAllowed(
             "messages of a non-persistent topic cannot be acknowledged in a transaction: "
             "acknowledge them outside of one"
@@ -51,7 +51,7 @@ class NothingAcknowledged:
 
 
 class NonPersistentSubscription:
-    """The consumers that share one name; the subscription ends with the last of them."""
+    """The consumers of one subscription name; the subscription ends with the last of them."""
 
     def __init__(self, siblings: "NonPersistentSubscriptions", name: str) -> None:
         self.name = name
@@ -76,7 +76,7 @@ class NonPersistentSubscription:
         return self._topic
 
     async def admit(self, request: SubscribeRequest) -> None:
-        """Make sure that one more consumer may join: `ConsumerBusy` or `ConsumerUnassigned`."""
+        """Check that one more consumer may join; raises `ConsumerBusy` or `ConsumerUnassigned`."""
         wanted = request.key_shared or KeySharedMeta()
         while True:
             await self.consumers.admit(self.type, request)
@@ -115,7 +115,7 @@ class NonPersistentSubscription:
             self._siblings.forget(self)
 
     def give(self, payload: bytes, messages: int) -> None:
-        """Send an entry to the next consumer, or drop it if that has no permits or no room."""
+        """Send an entry to the next consumer; drop it if that has no permits or no room."""
         consumer = self._next(payload)
         if consumer is None or not consumer.can_take():
             self.messages_dropped += messages
@@ -141,11 +141,11 @@ class NonPersistentSubscription:
 
     @property
     def is_single(self) -> bool:
-        """Whether one consumer gets everything."""
+        """Whether one consumer receives everything."""
         return self.type in (EXCLUSIVE, FAILOVER)
 
     def sent(self) -> tuple[int, int]:
-        """Return messages and bytes sent to its consumers so far."""
+        """Return the messages and bytes sent to the subscription's consumers so far."""
         messages, size, *_ = self.totals()
         return int(messages), int(size)
 
@@ -168,18 +168,18 @@ class NonPersistentSubscription:
         """Do nothing: a SEEK on a non-persistent topic succeeds without effect, as in Pulsar."""
 
     async def seek_to_time(self, timestamp_ms: int, check: Check = always) -> None:
-        """Do nothing, as `seek_to_id`."""
+        """Do nothing, because nothing is stored."""
 
     async def settled(self) -> None:
         """Do nothing: no acknowledgement is pending."""
 
     async def unsubscribe(self, consumer: Consumer, force: bool) -> None:
-        """Disconnect the consumer, and with `force` all others."""
+        """Disconnect the consumer; with `force` also all other consumers."""
         self.consumers.disconnect_others(consumer, force)
         consumer.close()
 
     async def backlog(self) -> Backlog:
-        """Return an empty backlog."""
+        """Return an empty backlog, because nothing is stored."""
         return Backlog(0, 0)
 
     async def last_message_id(self, read_compacted: bool = False) -> MessageId:
@@ -222,7 +222,7 @@ class NonPersistentSubscriptions(Mapping[str, NonPersistentSubscription]):
 
     @property
     def by_name(self) -> dict[str, NonPersistentSubscription]:
-        """The subscriptions in a plain dict, which is faster to ask; not to be changed."""
+        """The subscriptions by name, in a plain dict for speed; it must not be changed."""
         return self._by_name
 
     def sent(self) -> tuple[int, int]:
@@ -230,7 +230,7 @@ class NonPersistentSubscriptions(Mapping[str, NonPersistentSubscription]):
         return self.messages_out, self.bytes_out
 
     def apply_limits(self, limits: TopicLimits, rates: TopicRates | None) -> None:
-        """Apply other limits and rates from now on; connected consumers stay."""
+        """Apply changed limits and rates to new requests; connected consumers stay."""
         self.limits, self.rates = limits, rates
         for subscription in self._by_name.values():
             subscription.consumers.limit = limits.max_consumers_per_subscription
@@ -243,7 +243,9 @@ class NonPersistentSubscriptions(Mapping[str, NonPersistentSubscription]):
     async def subscribe(
         self, connection: Connection, request: SubscribeRequest, check: Check = always
     ) -> Consumer:
-        """Join a subscription, creating it if need be; start positions have no effect here."""
+        """Add a consumer to a subscription, which is created if it does not exist; start positions
+        have no effect.
+        """
         if self.rates is not None:
             self.rates.check_subscribe(connection, request.consumer_name, request.consumer_id)
         self._check_open()
@@ -268,7 +270,9 @@ class NonPersistentSubscriptions(Mapping[str, NonPersistentSubscription]):
         return consumer
 
     async def _admitted(self, request: SubscribeRequest) -> NonPersistentSubscription:
-        """Return the subscription, with room for one more consumer of the type asked for."""
+        """Return the subscription after checking that it has room for a consumer of the type asked
+        for.
+        """
         name = request.subscription
         while True:
             self.check(request)

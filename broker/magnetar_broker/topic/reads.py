@@ -5,7 +5,7 @@ from magnetar_storage.log.log_reader import LogReader
 
 
 class Reads:
-    """The reads of one topic, and their rates."""
+    """The counters and rates of the reads of one topic."""
 
     __slots__ = ("_entries", "meter")
 
@@ -14,6 +14,6 @@ class Reads:
         self.meter = Meter(2)
 
     def totals(self) -> tuple[int, int]:
-        """Return the number of entries read, and the number of those that were read from disk."""
+        """Return the number of entries read, and how many of them were read from disk."""
         entries = self._entries
         return entries.from_cache + entries.from_disk, entries.from_disk

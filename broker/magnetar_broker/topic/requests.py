@@ -15,7 +15,7 @@ ABOUT_TOPICS = ("load", "unload", "erase", "subscriptions_of", "subscribe_unlist
 
 
 def serve_topic_host(topic_host: LocalTopicHost, link: Link) -> None:
-    """Answer requests of `DistributedTopicHost`, and notify it of what is loaded."""
+    """Answer requests of `DistributedTopicHost`, and notify it of loaded and unloaded topics."""
 
     def notify(name: TopicName, is_loaded: bool) -> None:
         link.notify("topic_host.changed", str(name), is_loaded)

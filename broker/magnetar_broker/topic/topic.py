@@ -204,7 +204,7 @@ class Topic:
         return MessageId(*(self.log.record.terminated_at or NOWHERE))
 
     async def end_transaction(self, txn: TxnId, outcome: Outcome, low_watermark: int) -> None:
-        """Commit or abort what a transaction has published here; durable on return.
+        """Commit or abort the messages that a transaction has published here; durable on return.
 
         Repeat the call after an error.  It is not an error if the transaction has published nothing
         here, or has ended already.  `low_watermark` is a number of the same coordinator up to which
@@ -215,7 +215,9 @@ class Topic:
         await self.transactions.end(txn, outcome, low_watermark)
 
     def _hidden(self, offsets: OffsetSet) -> None:
-        """Skip entries that an ended transaction has hidden, and deliver those held back by it."""
+        """Skip entries of an ended transaction that must not be delivered, and deliver those it
+        held back.
+        """
         self.traffic.changed = True
         for subscription in list(self.subscriptions.values()):
             subscription.skip_hidden(offsets)
@@ -266,12 +268,12 @@ class Topic:
             await self.compaction.set_threshold(threshold)
 
     async def settings_changed(self, limits: TopicLimits) -> None:
-        """Apply the limits of other settings, and the policies as they are now; done on return."""
+        """Apply changed settings, and the current policies; done on return."""
         self._base_limits = limits
         await self.policies_changed()
 
     async def policies_changed(self) -> None:
-        """Apply the policies as they are now; done on return."""
+        """Apply the current policies; done on return."""
         self.traffic.changed = True
         effective = self.policies.effective_policies(self.name)
         self.delays.policy_changed(effective.value(DELAYED_DELIVERY))
@@ -293,7 +295,7 @@ class Topic:
                 subscription.limits_changed()
 
     def _apply_to_producers(self) -> None:
-        """Apply the policies to producers, each of which keeps copies to check its runs against."""
+        """Apply the policies to producers, each of which has a copy to check its runs."""
         delays, limits, producers = self.delays.policy, self.limits, self.producers
         self.transactions.allowed = limits.transactions
         producers.limit = limits.max_producers
@@ -311,7 +313,7 @@ class Topic:
     # Maintenance and end -------------------------------------------------------------------------
 
     def _reclaimed(self) -> None:
-        """Make other cursors skip deleted entries, which the durable cursors do not need."""
+        """Make reader cursors skip deleted entries; durable cursors no longer need these."""
         self.traffic.changed = True
         for subscription in self.subscriptions.values():
             subscription.skip_missing()
@@ -330,7 +332,7 @@ class Topic:
                 subscription.notify_end()
 
     def drop(self, error: BaseException) -> None:
-        """Disconnect all clients after the log failed; when they reconnect the topic is loaded."""
+        """Disconnect all clients after a failure of the log; their return loads it again."""
         if not self.closed:
             logger.error("%s is closed, to be loaded again: its log failed: %s", self.name, error)
             self.disconnect()
@@ -346,7 +348,7 @@ class Topic:
         )
 
     async def delete(self) -> None:
-        """Disconnect every client and delete all that is stored; durable on return."""
+        """Disconnect every client and delete all stored data; durable on return."""
         self.disconnect()
         await self.log.delete()
 
@@ -378,7 +380,7 @@ class Topic:
             subscription.consumers.disconnect(new_owner)
 
     async def close(self) -> None:
-        """Disconnect every client, write what is pending, and seal the log."""
+        """Disconnect every client, write pending data, and seal the log."""
         self.disconnect()
         if self._compaction is not None:
             await self._compaction.stop()

@@ -7,7 +7,7 @@ from magnetar_broker.topic.topic import Topic
 
 
 async def change_properties(topic: Topic, change: Callable[[Properties], Properties]) -> None:
-    """Store what `change` makes of the users' properties; durable on return."""
+    """Replace the users' properties by what `change` returns for them; durable on return."""
 
     def changing(stored: Properties) -> Properties:
         own = {key: value for key, value in stored.items() if key in INTERNAL}

@@ -38,21 +38,22 @@ RETRY_SECONDS = 1.0
 """The pause before a participant that could not be notified of an end is notified again."""
 LONGEST_TIMER_SECONDS = 3600.0
 REACH = 1 << 32
-"""The distance of a number that is not reached within the life of a broker."""
+"""The distance from the present number that no coordinator reaches in its lifetime."""
 SPARE_DEADLINES = 1000
-"""The number beyond half of all deadlines at which those of ended transactions are removed."""
+"""The excess over two deadlines per open transaction at which ended ones are removed.
+"""
 
 
 @dataclass
 class _Finish:
-    """The progress of a decided transaction to its end."""
+    """A decided transaction on its way to its end."""
 
     waiters: Waiters
     is_done: bool = False
 
 
 class Coordinator:
-    """A coordinator, created when its partition is loaded; call `start` then."""
+    """A coordinator of transactions; it is created when its partition is loaded, then started."""
 
     def __init__(self, number: int, topic: Topic, ending: Ending) -> None:
         self.number = number
@@ -60,7 +61,7 @@ class Coordinator:
         self.state = CoordinatorState()
         self.figures = CoordinatorFigures()
         self.recovered_ms = self._clock.now_ms()
-        """The time at which it was loaded."""
+        """The time at which the coordinator was loaded."""
         self._ending = ending
         self._finishing: dict[int, _Finish] = {}
         """The tasks that finish decided transactions."""
@@ -75,7 +76,7 @@ class Coordinator:
         self.resume()  # promise: a decided transaction goes on after a restart
 
     def resume(self) -> None:
-        """Continue ends of decided transactions after a restart, or where a defect stopped them."""
+        """Continue to end decided transactions after a restart, or where a defect stopped that."""
         for transaction in self.state.transactions.values():
             if transaction.status is not Status.OPEN and transaction.least not in self._finishing:
                 logger.info("%s goes on", self._described(transaction))
@@ -91,13 +92,14 @@ class Coordinator:
 
     @property
     def is_over(self) -> bool:
-        """Whether the partition is not served here any more."""
+        """Whether the partition is no longer served here."""
         return self.topic.closed or self.topic.log.failed is not None
 
     # Requests ---------------------------------------------------------------------------------
 
     async def begin(self, ttl_ms: int, owner: str, limit: int) -> TxnId:
-        """Begin a transaction, which is aborted after `ttl_ms` unless it ended; durable on return.
+        """Begin a transaction that is aborted after `ttl_ms` unless it has ended; durable on
+        return.
 
         Raises `LimitReached` if `limit` are open; 0 means no limit.
         """
@@ -152,7 +154,7 @@ class Coordinator:
             raise self._over()
 
     async def ended(self, leasts: list[int]) -> list[int]:
-        """Return those of the numbers that belong to no transaction, and never will.
+        """Return the numbers that belong to no transaction now, nor later.
 
         A number that a client made up, because it was not given out yet, is never given out.
         """

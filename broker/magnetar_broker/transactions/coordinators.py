@@ -35,7 +35,7 @@ class Coordinators:
     def __init__(self, engine: Engine, open_topic: OpenTopic, ending: Ending) -> None:
         self.ending = ending
         self.serves: Callable[[TopicName], bool] = lambda name: True
-        """Whether this process serves a topic, as far as it knows."""
+        """Returns whether this process serves a topic, as far as it knows."""
         self._engine = engine
         self._open_topic = open_topic
         self._loaded: dict[int, Coordinator] = {}
@@ -44,7 +44,7 @@ class Coordinators:
         return iter([one for one in self._loaded.values() if not one.is_over])
 
     async def of(self, number: int) -> Coordinator:
-        """Return the coordinator of this number, after loading it.
+        """Return the coordinator of this number, which is loaded if necessary.
 
         Raises `TransactionCoordinatorNotFound` if it does not exist, `NotReady` if another process
         serves it.

@@ -23,7 +23,7 @@ class CoordinatorFigures:
     steps: int = 0
     """The number of writes to the log."""
     latencies: list[int] = field(default_factory=lambda: [0] * (len(LATENCY_BOUNDS_MS) + 1))
-    """Counts of ended transactions by the time from their beginning to their end."""
+    """Histogram of ended transactions: counts by the time from beginning to end."""
 
     def ended(self, outcome: Outcome, took_ms: int) -> None:
         """Count a transaction that has ended everywhere."""

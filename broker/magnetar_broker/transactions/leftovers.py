@@ -35,11 +35,11 @@ class Ended(Protocol):
     """Returns the transactions of a coordinator that have ended, wherever the coordinator is."""
 
     async def __call__(self, most: int, leasts: list[int]) -> list[int]:
-        """Return those of the numbers that the coordinator does not have any more."""
+        """Return the numbers of transactions that the coordinator no longer has."""
 
 
 async def ended_here(coordinators: Coordinators, most: int, leasts: list[int]) -> list[int]:
-    """Return those of `leasts` that have ended here; all if the coordinator does not exist."""
+    """Return the `leasts` that have ended here; all if the coordinator does not exist."""
     try:
         coordinator = await coordinators.of(most)
     except TransactionCoordinatorNotFound:
@@ -48,7 +48,7 @@ async def ended_here(coordinators: Coordinators, most: int, leasts: list[int]) -
 
 
 class LinkedEnded:
-    """Asks the coordinators of all workers."""
+    """Asks the coordinators of all workers whether transactions have ended."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class LinkedEnded:
         other: Callable[[TopicName], int | None],
         links: Mapping[int, SuccessiveLinks],
     ) -> None:
-        """`other` is the number of the worker that serves a topic; None if it is this one."""
+        """`other` returns the number of the worker that serves a topic; None for this one."""
         self._here = here
         self._other = other
         self._links = links
@@ -71,7 +71,7 @@ class LinkedEnded:
 
 
 class Leftovers:
-    """Ends leftovers of transactions in the topics of one process."""
+    """Ends what late commands have left of ended transactions, in the topics of one process."""
 
     def __init__(self, topics: Topics, clock: Clock, ended: Ended) -> None:
         self.ended = ended

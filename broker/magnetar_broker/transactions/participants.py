@@ -19,7 +19,7 @@ from magnetar_broker.transactions.records import Participant
 from magnetar_proto.names import TopicName
 
 OpenTopic = Callable[[TopicName, bool], Awaitable[AnyTopic]]
-"""Loads a topic here, or creates it if the flag is set; see `Broker.topic`."""
+"""Loads a topic in this process, and creates it if the flag is set; see `Broker.topic`."""
 END = "transactions.end"
 """The request to another worker: the end of a transaction at a topic or subscription there."""
 
@@ -68,7 +68,7 @@ class LinkedEnding:
         other: Callable[[TopicName], int | None],
         links: Mapping[int, SuccessiveLinks],
     ) -> None:
-        """`other` is the number of the worker that serves a topic; None if it is this one."""
+        """`other` returns the number of the worker that serves a topic; None for this one."""
         self._local = local
         self._other = other
         self._links = links
@@ -86,7 +86,7 @@ class LinkedEnding:
 
 
 def serving(local: LocalEnding) -> Mapping[str, Handler]:
-    """Return the handlers of a worker for requests of the others."""
+    """Return the handlers of requests that other workers send to this one."""
 
     async def end(
         topic: str, subscription: str | None, most: int, least: int, outcome: int, low: int

@@ -17,7 +17,7 @@ from typing import NamedTuple
 _HEAD = Struct("<BQ")
 _BEGUN = Struct("<QQ")
 PARTS_A_RECORD = 16
-"""The most parts in a record, which stays below 1 MiB even with names of the greatest length."""
+"""The most parts in a record, which keep it below 1 MiB even if names have the greatest length."""
 
 
 class TransactionRecordKind(IntEnum):
@@ -61,7 +61,7 @@ def begun(least: int, opened_ms: int, ttl_ms: int, owner: str) -> bytes:
 
 
 def added(least: int, parts: Sequence[Participant]) -> list[bytes]:
-    """Return the records that parts were added to a transaction; none without any parts."""
+    """Return the records of parts that were added to a transaction; none for no parts."""
     head = _HEAD.pack(TransactionRecordKind.ADDED, least)
     return [
         head + _text(parts[at : at + PARTS_A_RECORD]) for at in range(0, len(parts), PARTS_A_RECORD)
@@ -96,7 +96,7 @@ def read_begun(body: bytes) -> tuple[int, int, str]:
 
 
 def read_added(body: bytes) -> list[Participant]:
-    """Return the parts; ValueError if they are malformed."""
+    """Return the parts in a record; ValueError if it is malformed."""
     try:
         return [Participant(*values) for values in json.loads(body)]
     except TypeError as error:

@@ -28,7 +28,7 @@ from magnetar_broker.transactions.records import Participant, Status, Transactio
 MAX_PARTS = 10_000
 """The most topics and subscriptions of one transaction."""
 MAX_PARTS_OF_ALL = 1_000_000
-"""The most topics and subscriptions of all open transactions together: they are in memory."""
+"""The most topics and subscriptions of all open transactions together; they are in memory."""
 REMEMBERED = 1000
 """The number of outcomes of ended transactions that are remembered."""
 
@@ -50,10 +50,10 @@ class Transaction:
     opened_ms: int
     ttl_ms: int
     owner: str
-    """The role of the client that began it; blank without authentication."""
+    """The role of the client that began the transaction; blank without authentication."""
     status: Status = Status.OPEN
     parts: dict[Participant, None] = field(default_factory=dict)
-    """The topics and subscriptions that it concerns, in the order in which they were added."""
+    """The topics and subscriptions of the transaction, in the order in which they were added."""
 
     @property
     def deadline_ms(self) -> int:
@@ -68,15 +68,15 @@ class CoordinatorState:
         self.next = 0
         """The number of the next transaction; a number is never used twice."""
         self.transactions: dict[int, Transaction] = {}
-        """The transactions that have not ended, by number and in the order of their numbers."""
+        """The open and ending transactions, in the order of their numbers."""
         self.remembered: dict[int, Outcome] = {}
-        """The outcomes of the transactions that ended last, in the order in which they ended."""
+        """The outcomes of the last ended transactions, in the order of their ends."""
         self._parts = 0
         self._delta: list[bytes] = []
 
     @property
     def low_watermark(self) -> int:
-        """The number up to which all transactions have ended; -1 if the first one has not."""
+        """The number up to which all transactions have ended; -1 if the first has not."""
         # promise[without - 1]: the low watermark is below each transaction that lives
         return next(iter(self.transactions), self.next) - 1
 
@@ -119,12 +119,12 @@ class CoordinatorState:
         return transaction
 
     def end(self, least: int) -> None:
-        """End a decided transaction, all of whose participants have been notified."""
+        """End a decided transaction; all of its participants have applied the outcome."""
         outcome = OUTCOMES[self.transactions[least].status]
         self._step(records.changed(least, ENDED[outcome]))
 
     def pass_over(self, least: int) -> None:
-        """Pass over all numbers up to this one, so that none of them is given out."""
+        """Skip all numbers up to this one, so that they are never given out."""
         self._step(records.counted(max(self.next, least + 1)))
 
     def _step(self, record: bytes) -> None:
@@ -134,7 +134,7 @@ class CoordinatorState:
     # Questions ------------------------------------------------------------------------------
 
     def one(self, least: int) -> Transaction:
-        """Return a transaction that has not ended; `TransactionNotFound`."""
+        """Return a transaction that has not ended; raises `TransactionNotFound`."""
         if least in self.transactions:
             return self.transactions[least]
         if least in self.remembered:
@@ -145,7 +145,7 @@ class CoordinatorState:
         )
 
     def open_one(self, least: int) -> Transaction:
-        """Return a transaction that is open; `TransactionNotFound`, `InvalidTransactionStatus`."""
+        """Return an open transaction; `TransactionNotFound` or `InvalidTransactionStatus`."""
         transaction = self.one(least)
         if transaction.status is not Status.OPEN:
             raise InvalidTransactionStatus(

@@ -29,7 +29,7 @@ class Background:
         self.generation += 1
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine in the loop, and return its result; an interrupt cancels it."""
+        """Run a coroutine in the loop, and return its result; KeyboardInterrupt cancels it."""
         future = asyncio.run_coroutine_threadsafe(work, self.loop())
         try:
             return future.result()
@@ -70,12 +70,12 @@ class Facade(Generic[W]):
             )
 
     def run(self, work: Callable[..., Coroutine[Any, Any, T]], *args: Any, **options: Any) -> T:
-        """Call a coroutine function in the loop, and return its result."""
+        """Call a coroutine function in the loop, and return the result."""
         self.check_not_forked()
         return background.run(work(*args, **options))
 
     def do(self, function: Callable[..., T], *args: Any, **options: Any) -> T:
-        """Call a function in the loop, and return its result."""
+        """Call a plain function in the loop, and return the result."""
 
         async def call() -> T:
             return function(*args, **options)

@@ -11,7 +11,7 @@ class Closing(ABC):
 
     @abstractmethod
     async def close(self) -> None:
-        """Finish what is pending and release every resource."""
+        """Complete pending work, and release every resource."""
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
@@ -35,6 +35,6 @@ class Part(Protocol):
 
 
 class OpenedPart(Part, Protocol):
-    """A part whose construction and opening are separate."""
+    """A part that is opened separately from its construction."""
 
     async def open(self) -> None: ...

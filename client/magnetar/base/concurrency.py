@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 async def gather_all(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Wait for all coroutines, also if some fail; return the results, or raise the first error."""
+    """Wait for all coroutines, even if some fail; return the results, or raise the first error."""
     outcomes = await asyncio.gather(*coroutines, return_exceptions=True)
     results: list[T] = []
     for outcome in outcomes:

@@ -46,11 +46,11 @@ REMEDY = re.compile(
     r"[:;] (add|allow|change|check|choose|close|consume|create|delete|grant|lower|raise|receive|"
     r"restart|retry|send|set|start|stop|try|use|wait)\b"
 )
-"""Matches refusals in which the broker says what to do."""
+"""Matches a refusal in which the broker gives a remedy."""
 
 
 class Closed(MagnetarError):
-    """The object was closed, by its owner or by an error it names; open a new one."""
+    """The object was closed, by its owner or by the error in the text: open a new one."""
 
 
 class OperationTimeout(MagnetarError, TimeoutError):
@@ -115,7 +115,7 @@ class Damaged(MagnetarError):
         )
         self.topic = topic
         self.message_id = message_id
-        """The id of the first of these entries."""
+        """The id of the first damaged entry."""
         self.entries = entries
         """The number of consecutive entries, including the first."""
 
@@ -133,7 +133,7 @@ class Unreadable(MagnetarError):
 
 
 class DecryptionFailed(Unreadable):
-    """An entry is encrypted, and no key of this client decrypts it.
+    """An entry is encrypted, and this client has no key for it.
 
     The option `on_undecryptable` of consumers and readers is the action for such entries.
     """
@@ -177,7 +177,7 @@ class Busy(BrokerError):
 
 
 class NotFound(BrokerError):
-    """The topic or subscription does not exist, and the broker may not create it."""
+    """The topic or subscription does not exist, and the broker does not create it."""
 
     remedy = "create it first, or allow automatic creation in the broker's configuration"
 
@@ -195,7 +195,7 @@ class NotAuthenticated(Denied):
 
 
 class NotAuthorized(Denied):
-    """The role of these credentials lacks this right."""
+    """The role of the client lacks a permission."""
 
     remedy = "grant the role the permission, or use other credentials"
 
@@ -231,13 +231,13 @@ class ProducerFenced(BrokerError):
 
 
 class TransactionConflict(BrokerError):
-    """A message is acknowledged already, or another transaction has acknowledged it."""
+    """A message is already acknowledged, perhaps in another transaction."""
 
     remedy = "the transaction is aborted: receive again, and process in a new one"
 
 
 class TransactionOver(BrokerError):
-    """The broker no longer knows the transaction, or is ending it."""
+    """The broker no longer has the transaction, or is ending it."""
 
     remedy = "it has probably timed out, and is then aborted: repeat it, with a longer timeout_s"
 

@@ -30,7 +30,7 @@ class Interceptors(Generic[T]):
         return bool(self._interceptors)
 
     def close(self) -> None:
-        """Tell all interceptors, once, that the producer or consumer is closed."""
+        """Notify all interceptors, once, that the producer or consumer is closed."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -50,17 +50,17 @@ class OpenInterceptors:
         self._open: set[Interceptors[Any]] = set()
 
     def add(self, interceptors: Interceptors[Any]) -> None:
-        """Tell these interceptors of the client's end, unless their owner was closed before."""
+        """Notify these interceptors when the client closes, unless their owner closes before."""
         if interceptors:
             self._open.add(interceptors)
             interceptors.on_close = self._open.discard
 
     def close(self) -> None:
-        """Tell all interceptors that their producer or consumer is closed."""
+        """Notify all interceptors that their producer or consumer is closed."""
         for interceptors in list(self._open):
             interceptors.close()
 
 
 def log_failure(interceptor: object, method: str) -> None:
-    """Log the exception that is being handled: an interceptor's error has no other effect."""
+    """Log the exception being handled, which an interceptor has raised; it has no other effect."""
     logger.exception("%s of the interceptor %r failed", method, interceptor)

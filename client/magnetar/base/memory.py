@@ -27,7 +27,7 @@ class MemoryLimit:
         return self.sending + self.received
 
     def has_room(self) -> bool:
-        """Tell whether one more message may wait for its receipt."""
+        """Return whether one more message may wait for its receipt."""
         # promise[without not self.sending or]: who sends what it receives never waits for itself
         return not self.limit or not self.sending or self.used < self.limit
 
@@ -59,7 +59,7 @@ class MemoryLimit:
 
     @contextmanager
     def waking(self, wake: Callable[[], None]) -> Iterator[None]:
-        """Call `wake` in this block each time that there is room."""
+        """Call `wake` whenever there is room, until the block ends."""
         self._wakers.add(wake)
         try:
             yield
@@ -71,5 +71,5 @@ class MemoryLimit:
         self._reducers.add(reduce)
 
     def forget(self, reduce: Callable[[], None]) -> None:
-        """Stop calling `reduce`."""
+        """Stop calling `reduce` when memory is short."""
         self._reducers.discard(reduce)

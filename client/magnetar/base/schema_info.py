@@ -37,7 +37,7 @@ TYPES = {name: number for number, name in NAMES.items()} | {"NONE": pb.Schema.No
 
 @dataclass(frozen=True, slots=True)
 class SchemaInfo:
-    """A schema as a broker stores it: its type, and a definition in the language of that type."""
+    """A schema as brokers store it: a type, and a definition in the language of that type."""
 
     type: int
     definition: bytes = b""

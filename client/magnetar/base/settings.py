@@ -11,12 +11,12 @@ PORTS = {"pulsar": 6650, TLS_SCHEME: 6651}
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings of one client, mostly timeouts, one of which ends every wait for the broker."""
+    """The settings of one client; most are timeouts, and every wait for the broker has one."""
 
     connect_timeout_s: float = 10.0
     """The time limit of opening the socket and of the handshake."""
     operation_timeout_s: float = 30.0
-    """The time limit of one request, and of opening a producer or consumer with all retries."""
+    """The seconds that a request, or opening a producer or consumer with all retries, may take."""
     keepalive_s: float = 30.0
     """The time without a frame after which a connection is probed by PING; after twice, closed."""
     discovery_s: float = 60.0

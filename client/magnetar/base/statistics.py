@@ -15,13 +15,13 @@ S = TypeVar("S", "ProducerStatistics", "ConsumerStatistics")
 
 @dataclass(slots=True)
 class ProducerStatistics:
-    """The counts of one producer, or of its producer of one partition, since it was opened."""
+    """The counts of a producer, or of one of its partitions, since it was opened."""
 
     topic: str
     messages: int = 0
     """The number of messages that the broker has stored."""
     bytes: int = 0
-    """The size of these messages, as the memory limit counts it."""
+    """The size of the sent messages, as the memory limit counts it."""
     entries: int = 0
     """The number of entries, messages and batches, that the broker has stored."""
     failed_messages: int = 0
@@ -29,7 +29,7 @@ class ProducerStatistics:
     """The number of messages without receipt, at the moment."""
     pending_bytes: int = 0
     latency_s: float = 0.0
-    """The sum of the times from sending to receipt of all entries."""
+    """The sum, in seconds, of the times from sending to receipt of all entries."""
     latencies: list[int] = field(default_factory=lambda: [0] * (len(LATENCY_BOUNDS_S) + 1))
     """The number of entries in each bucket of `LATENCY_BOUNDS_S`."""
 
@@ -44,21 +44,22 @@ class ProducerStatistics:
 
 @dataclass(slots=True)
 class ConsumerStatistics:
-    """The counts of one consumer or reader, or of one partition of it, since it was opened."""
+    """The counts of a consumer or reader, or of one of its partitions, since it was opened."""
 
     topic: str
     subscription: str
     messages: int = 0
     """The number of received messages, redeliveries included."""
     bytes: int = 0
-    """The size of the entries, as they are stored."""
+    """The size of the received entries, as they are stored."""
     entries: int = 0
     redelivered_entries: int = 0
     """The number of entries that the broker had delivered to some consumer before."""
     unreadable_entries: int = 0
     acked_entries: int = 0
-    """The number of confirmed acknowledgements of entries, or of parts of them;
-    a cumulative acknowledgement counts as one."""
+    """The number of confirmed acknowledgements of entries or parts of entries; a cumulative
+    acknowledgement counts as one.
+    """
     nacked_entries: int = 0
     """The number of entries whose redelivery was requested because of `nack`."""
     timed_out_entries: int = 0

@@ -216,6 +216,6 @@ _MISSING = {
 
 
 def __getattr__(name: str) -> object:
-    """Raise an AttributeError that says what to use instead of a missing name."""
+    """Raise an AttributeError that names the replacement of a missing name."""
     hint = f": {_MISSING[name]}" if name in _MISSING else ""
     raise AttributeError(f"magnetar.compat has no {name}{hint}")

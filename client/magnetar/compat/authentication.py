@@ -32,7 +32,7 @@ class AuthenticationTLS(Authentication):
 
 
 class AuthenticationToken(Authentication):
-    """A token, or a function that returns one and is called for each connection."""
+    """Authenticates with a token, or with a function that returns a token for each connection."""
 
     @translated
     def __init__(self, token: str | Callable[[], str]) -> None:
@@ -42,7 +42,7 @@ class AuthenticationToken(Authentication):
 
 
 class AuthenticationAthenz(Authentication):
-    """Athenz, which is not supported."""
+    """Athenz, which is not supported: raises an error."""
 
     def __init__(self, auth_params_string: str) -> None:
         raise unsupported("AuthenticationAthenz", "use AuthenticationToken or AuthenticationOauth2")

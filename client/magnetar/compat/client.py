@@ -294,7 +294,7 @@ class Client:
         return run(client.subscribe_all, topics, name, **options)
 
     def _queue_size(self, topics: list[str], size: int, total: int) -> int:
-        """Return the queue size of each partition, so that their sum is at most `total`."""
+        """Return the queue size of each partition, limited so that their sum is at most `total`."""
         if size == 0 or total <= 0:
             return size
         run, client = self._facade.run, self._facade.wrapped
@@ -316,7 +316,7 @@ class Client:
         start_message_id_inclusive: bool = False,
         crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL,
     ) -> Reader:
-        """Create a reader from behind a message, or from it if start_message_id_inclusive."""
+        """Create a reader that starts after a message, or at it if start_message_id_inclusive."""
         check_arguments(Client.create_reader, locals())
         name = f"reader-{uuid.uuid4().hex[:10]}"
         opened = self._facade.run(
@@ -387,14 +387,14 @@ class Client:
 
     @translated
     def shutdown(self) -> None:
-        """Close everything at once: pending operations fail."""
+        """Close everything at once, and fail pending operations."""
         self._end()
         self._facade.run(self._facade.wrapped.abort)
         self._callbacks.close()
 
     @translated
     def close(self) -> None:
-        """Close the client and all it has opened, after all pending operations have ended."""
+        """Close the client and everything it has opened, after pending operations have ended."""
         for outbox in self._end():
             self._facade.run(outbox.flush)
         self._facade.run(self._facade.wrapped.close)

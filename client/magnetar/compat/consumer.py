@@ -25,7 +25,7 @@ class Positions:
         self._sought: dict[str, magnetar.MessageId] = {}
 
     def sought(self, topics: list[str], target: magnetar.MessageId | int) -> None:
-        """Set the target of these topics."""
+        """Set the position from which these topics are received."""
         for topic in topics:
             self._sought.pop(topic, None)
             if not (isinstance(target, int) or target.is_earliest or target.is_latest):
@@ -99,7 +99,7 @@ class Consumer(Receiving):
 
     @translated
     def acknowledge_cumulative(self, message: Message | MessageId) -> None:
-        """Acknowledge all messages of the partition up to this one, itself included."""
+        """Acknowledge all messages of the partition up to and including this one."""
         if self._is_shared:
             raise CumulativeAcknowledgementNotAllowedError(
                 f"{self.subscription_name()} is shared: use acknowledge"
@@ -129,7 +129,7 @@ class Consumer(Receiving):
 
     @translated
     def resume_message_listener(self) -> None:
-        """Resume calling the listener."""
+        """Resume the calls of the listener."""
         listening = self._listening
         if listening is None:
             raise InvalidConfiguration("the consumer has no message listener")
@@ -137,7 +137,7 @@ class Consumer(Receiving):
 
     @translated
     def redeliver_unacknowledged_messages(self) -> None:
-        """Let all unacknowledged messages be redelivered."""
+        """Request the redelivery of all unacknowledged messages."""
         self._facade.do(self._facade.wrapped.redeliver_all)
 
     @translated

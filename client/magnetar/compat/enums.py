@@ -74,7 +74,7 @@ class PartitionsRoutingMode(_Enum):
 
 
 class ProducerAccessMode(_Enum):
-    """The exclusiveness of a producer's access to its topic."""
+    """The access of a producer to its topic: shared or exclusive."""
 
     Shared = 0
     Exclusive = 1

@@ -18,7 +18,7 @@ class PulsarException(Exception):
 
 
 class UnknownError(PulsarException):
-    """The broker gave a reason without a name of its own."""
+    """The broker gave a reason that has no name of its own."""
 
 
 class InvalidConfiguration(PulsarException):
@@ -158,7 +158,7 @@ class IncompatibleSchema(PulsarException):
 
 
 class ConsumerAssignError(PulsarException):
-    """The broker could not assign the consumer its part of the keys."""
+    """The broker could not assign the consumer a part of the keys."""
 
 
 class CumulativeAcknowledgementNotAllowedError(PulsarException):
@@ -174,7 +174,7 @@ class InvalidTxnStatusError(PulsarException):
 
 
 class NotAllowedError(PulsarException):
-    """The broker's configuration or policies forbid it."""
+    """The broker's configuration or policies forbid the request."""
 
 
 class TransactionConflict(PulsarException):
@@ -245,7 +245,7 @@ def result_of(error: Exception) -> Result:
 
 
 def translated(function: Callable[P, T]) -> Callable[P, T]:
-    """Make a function raise the official exceptions in place of those of this client."""
+    """Wrap a function so that it raises the official exceptions."""
 
     @wraps(function)
     def call(*args: P.args, **options: P.kwargs) -> T:

@@ -15,7 +15,7 @@ from magnetar.messages import Message
 logger = logging.getLogger(__name__)
 
 AGAIN_S = 1.0
-"""The pause after a failure that may be temporary, such as a schema that is not available."""
+"""The pause, in seconds, after a temporary failure, such as a schema that is unavailable."""
 
 
 class ListenerThreads:
@@ -45,7 +45,7 @@ class ListenerThreads:
 
 
 class Listening:
-    """Receives messages one at a time, and calls the listener with each in a thread.
+    """Receives messages one at a time, and calls the listener for each in a thread.
 
     It must be created in the event loop.
     """
@@ -99,7 +99,7 @@ class Listening:
 
 
 class CallbackThread:
-    """A thread that calls the callbacks of `send_async` in order, created when it is needed."""
+    """A thread that calls the callbacks of `send_async` in order; created on first use."""
 
     def __init__(self) -> None:
         self._calls: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
@@ -122,7 +122,7 @@ class CallbackThread:
                     self._thread.start()
 
     def drain(self) -> None:
-        """Wait until all earlier calls were made; return at once in a callback."""
+        """Wait until all earlier calls were made; in a callback, return at once."""
         if self._thread is None or self._thread is threading.current_thread():
             return
         called = threading.Event()

@@ -17,7 +17,7 @@ FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 class ConsoleLogger:
-    """Writes to standard output."""
+    """A logger that writes to standard output."""
 
     def __init__(self, log_level: LoggerLevel = LoggerLevel.Info) -> None:
         check(LoggerLevel, log_level, "log_level")
@@ -25,7 +25,7 @@ class ConsoleLogger:
 
 
 class FileLogger:
-    """Appends to a file."""
+    """A logger that appends to a file."""
 
     def __init__(self, log_level: LoggerLevel, log_file: str) -> None:
         check(LoggerLevel, log_level, "log_level")
@@ -48,7 +48,7 @@ Chosen = logging.Logger | ConsoleLogger | FileLogger
 
 
 def handler_of(chosen: Chosen | None) -> logging.Handler | None:
-    """Return the handler to add to the logger `magnetar`, which is shared in the process."""
+    """Return the handler to add to the logger `magnetar`, which all clients of a process share."""
     if chosen is None:
         return None
     if isinstance(chosen, logging.Logger):

@@ -62,7 +62,7 @@ class MessageId:
 
     @staticmethod
     def deserialize(message_id_bytes: bytes, topic: str | None = None) -> MessageId:
-        """Return the id from its bytes; consumers of several topics also need its topic."""
+        """Return the id in these bytes; consumers of several topics also need its topic."""
         try:
             found = pb.MessageIdData.FromString(message_id_bytes)
         except DecodeError:
@@ -97,7 +97,7 @@ def key_text(key: str | bytes | None) -> str:
 
 
 class Message:
-    """A received message, or a message that is passed to a message router."""
+    """A received message, or a message that a message router receives."""
 
     __slots__ = ("_message", "_schema")
 
@@ -146,7 +146,7 @@ class Message:
         return self._received().redelivery_count
 
     def schema_version(self) -> str:
-        """Return the version of the schema of its writer, as the broker names it; "" if none."""
+        """Return the version of the writer's schema, as the broker names it; "" if none."""
         return self._received().schema_version.decode("utf-8", "surrogateescape")
 
     def producer_name(self) -> str:
@@ -194,7 +194,7 @@ class EncryptionKey:
 
     @property
     def metadata(self) -> dict[str, str]:
-        """The metadata that is stored with the key."""
+        """The metadata stored with the encrypted key."""
         return {pair.key: pair.value for pair in self._key.metadata}
 
 
@@ -228,7 +228,7 @@ class EncryptionContext:
         return self._metadata.num_messages_in_batch if has_batch else -1
 
     def is_decryption_failed(self) -> bool:
-        """Tell whether no key has decrypted the payload, so that it is as stored."""
+        """Return whether no key decrypted the payload, which then is as stored."""
         return self._message.is_encrypted
 
 

@@ -9,7 +9,7 @@ from magnetar.consuming.options import DeadLetterPolicy, KeyShared
 
 
 class ConsumerDeadLetterPolicy:
-    """The number of deliveries after which a message is a dead letter, and its destination."""
+    """The number of deliveries after which messages are dead letters, and their destination."""
 
     def __init__(
         self,
@@ -45,7 +45,9 @@ class ConsumerDeadLetterPolicy:
 
 
 class ConsumerBatchReceivePolicy:
-    """The limits of `batch_receive`, which returns at the first one reached; below 1: no limit."""
+    """The limits of `batch_receive`, which returns at the first one reached; below 1 means no
+    limit.
+    """
 
     def __init__(self, max_num_message: int, max_num_bytes: int, timeout_ms: int) -> None:
         for name, value in (

@@ -27,7 +27,7 @@ from magnetar.compat.schema import Schema
 
 Callback = Callable[[Result, MessageId], None]
 Settle = Callable[[Exception | None, MessageId], None]
-"""Receives the error of a message that was not stored, or else its id."""
+"""Receives the error of a message that was not stored, or the message's id."""
 NO_ID = MessageId()
 
 
@@ -77,7 +77,7 @@ class Outbox:
     # -- in the event loop
 
     def drain(self) -> None:
-        """Pass the queued messages to the producer, as far as it has room."""
+        """Pass queued messages to the producer as long as it has room."""
         if self._for_room is not None:
             return
         while True:
@@ -214,7 +214,7 @@ class Producer:
         self._put(message, settle)
 
     def flush(self) -> None:
-        """Wait until all messages have an outcome, and all callbacks have been called."""
+        """Wait until all messages have an outcome and all callbacks were called."""
         self._run_flush()
         self._callbacks.drain()  # promise: flush returns after the callbacks were called
 

@@ -35,7 +35,7 @@ class Reader(Receiving):
 
     @translated
     def has_message_available(self) -> bool:
-        """Tell whether there is a message that was not read."""
+        """Return whether a message remains to be read."""
         return self._facade.run(self._facade.wrapped.has_message_available)
 
     @translated

@@ -18,7 +18,7 @@ class Registry(Protocol):
 
 
 class Receiving:
-    """Wraps messages, and has at most one listener."""
+    """Converts messages to those of the official client, and has at most one listener."""
 
     _client: Registry
     _facade: Facade[Any]

@@ -14,7 +14,7 @@ _REMEDY = (
 
 
 class ServiceInfo:
-    """The URL of a cluster, and the credentials for it."""
+    """The URL of a cluster with the credentials for it."""
 
     def __init__(
         self,

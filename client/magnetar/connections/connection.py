@@ -1,4 +1,4 @@
-"""One connection to one broker: matches answers to requests, routes other frames by id."""
+"""A connection to a broker: matches answers to requests, and routes other frames by id."""
 
 import asyncio
 import itertools
@@ -57,10 +57,10 @@ class ConsumerEnd(Protocol):
         """Called when a failover subscription makes this consumer active or inactive."""
 
     def damaged(self, first: MessageId, entries: int, why: str) -> None:
-        """Called when these entries are not delivered, because the broker cannot read them."""
+        """Called when the broker does not deliver these entries because it cannot read them."""
 
     def end_reached(self) -> None:
-        """Called when the topic was terminated, and all its messages are acknowledged."""
+        """Called when the topic is terminated and all its messages are acknowledged."""
 
     def detached(self, connection: "Connection", error: MagnetarError, new_owner: str = "") -> None:
         """Called when the registration has ended: register again, with `new_owner` if named."""
@@ -185,7 +185,7 @@ class Connection(asyncio.Protocol):
         self._outgoing.append(data)
 
     def write_now(self, data: bytes) -> None:
-        """Send whole frames at once, so that the broker can work on them meanwhile."""
+        """Send complete frames at once, so that the broker can process them meanwhile."""
         self.write(data)
         self._send_outgoing()
 
@@ -200,7 +200,7 @@ class Connection(asyncio.Protocol):
             raise ConnectionLost(f"the connection to {self.address} is closed") from self._error
 
     def expect(self) -> tuple[int, asyncio.Future[Any]]:
-        """Return a new request id and the future of its answer; the caller sets a timeout."""
+        """Return a new request id and a future of its answer; the caller sets the timeout."""
         self._check_open()
         request_id = next(self._request_ids)
         answer = self._loop.create_future()
@@ -222,7 +222,7 @@ class Connection(asyncio.Protocol):
             ) from None
 
     def send_only(self, command: Any) -> None:
-        """Send a command with a `request_id`, and ignore its answer."""
+        """Send a command with a `request_id` whose answer is ignored."""
         if self.is_open:
             command.request_id = next(self._request_ids)
             self.write(encode(command))
@@ -357,7 +357,9 @@ class Connection(asyncio.Protocol):
             producer.receipt_rcvd(self, sequence_id, ledger, entry)
 
     def _on_messages(self, frames: Sequence[Frame], at: int) -> int:
-        """Route the MESSAGEs from `frames[at]` on that are alike; return their number."""
+        """Route the leading MESSAGEs among `frames[at:]` that differ only in their entries; return
+        their number.
+        """
         run = decode_run(frames, at)
         consumer = self._consumers.get(run.head.consumer_id)
         if consumer is not None:

@@ -12,11 +12,11 @@ from magnetar.security.security import OPEN, Security
 logger = logging.getLogger(__name__)
 
 LEAVE_S = 1.0
-"""The time limit for the end of a connection, before it is cut off."""
+"""The seconds that the closing handshake of a connection may take before it is cut off."""
 
 
 class Pool:
-    """Shares connections among all producers, consumers and lookups of a client."""
+    """The connections that all producers, consumers and lookups of a client share."""
 
     def __init__(self, service_url: str, settings: Settings, security: Security = OPEN) -> None:
         self._service = parse_service_url(service_url)

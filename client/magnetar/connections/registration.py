@@ -1,4 +1,4 @@
-"""Keeps one producer or consumer registered with the broker that serves its topic."""
+"""Keeps a producer or consumer registered with the broker that serves its topic."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
@@ -29,7 +29,7 @@ from magnetar.connections.retry import Retry
 # NotAllowed: this was allowed before; brokers also answer this for partitions of a deleted topic.
 # promise[without | NotFound]: clients outlive a topic that is deleted and created again
 MAY_END: Final = Busy | QuotaExceeded | TlsFailed | WrongProtocol | NotFound | NotAllowed
-"""Refusals that are not final for what was registered before."""
+"""Refusals that may be temporary for a producer or consumer that was registered before."""
 
 
 class Registration:
@@ -49,7 +49,7 @@ class Registration:
     ) -> None:
         self.connection: Connection | None = None
         self.error: MagnetarError | None = None
-        """The error after which it does not register any more; None before."""
+        """The error that ended all attempts to register; None before."""
         self._pool = pool
         self._settings = settings
         self._again_by = Retry(settings)
@@ -83,7 +83,7 @@ class Registration:
         await self._guarded(self.open())
 
     def is_of(self, connection: Connection) -> bool:
-        """Tell whether it is registered on this connection, or about to be."""
+        """Return whether the object is registered, or being registered, on this connection."""
         return connection is self.connection or connection is self._candidate
 
     def detached(self, connection: Connection, new_owner: str = "") -> None:
@@ -113,7 +113,9 @@ class Registration:
         return self.connection
 
     async def ready_in_time(self, what: str) -> Connection:
-        """Do the same as `ready` for `what`, within the operation timeout; see `Retry.in_time`."""
+        """Wait like `ready`, but at most for the operation timeout; `what` names the wait in the
+        error.
+        """
         retry = Retry(self._settings)
         # promise: who waits for a topic that is gone learns why
         return await retry.in_time(self.ready, f"{what} {self.topic}", self)
@@ -133,7 +135,7 @@ class Registration:
         return connection
 
     def forked(self, error: Closed) -> None:
-        """Drop the connection in a forked child, without using it: it is the parent's."""
+        """Drop the connection in a forked child without using it: it belongs to the parent."""
         self.error = error
         self.connection = self._candidate = self._reattaching = None
 

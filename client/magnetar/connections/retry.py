@@ -1,4 +1,4 @@
-"""Retries operations that failed for a temporary reason, until they time out."""
+"""Retries operations that failed temporarily, until they time out."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -14,15 +14,15 @@ T = TypeVar("T")
 
 
 class Refusable(Protocol):
-    """A thing that attempts wait for, and that a broker may refuse meanwhile."""
+    """An object that attempts wait for, and that a broker may refuse in the meantime."""
 
     @property
     def refusal(self) -> MagnetarError | None:
-        """The reason for which it is not there at the moment, if known."""
+        """The reason why the object is not available now, if known."""
 
 
 class Retry:
-    """Repeats attempts, with pauses between them; remembers the last error."""
+    """Repeats attempts with pauses, and keeps the last error."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -33,7 +33,7 @@ class Retry:
         attempt: Callable[[], Awaitable[T]],
         may_retry: Callable[[MagnetarError], bool] = lambda error: error.retriable,
     ) -> T:
-        """Repeat `attempt()` until it succeeds, or fails with an error that is not temporary."""
+        """Repeat `attempt()` until it succeeds, or fails permanently."""
         backoff = Backoff(self._settings.backoff_first_ms, self._settings.backoff_max_ms)
         while True:
             try:

@@ -1,4 +1,4 @@
-"""The reasons why a broker cannot be reached, and their remedies."""
+"""The reasons why a broker cannot be reached, with remedies."""
 
 import asyncio
 import errno
@@ -56,7 +56,7 @@ def _reason(error: OSError) -> str:
 
 
 def other_protocol(address: Address, answer: bytes) -> MagnetarError:
-    """Return the error for an answer that is not a frame, by its first bytes."""
+    """Return the error for an answer other than a frame, by its first bytes."""
     if answer.startswith(b"HTTP/"):
         return WrongProtocol(
             f"{address} speaks HTTP: use the broker's port for clients (brokerServicePort, "

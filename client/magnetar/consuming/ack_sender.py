@@ -1,4 +1,4 @@
-"""Sends the acknowledgements of one partition, in groups, until the broker has confirmed them."""
+"""Sends the acknowledgements of one partition in groups, until the broker has confirmed them."""
 
 import asyncio
 import logging
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 class AckSender:
-    """Collects acknowledgements and sends them `ack_delay_ms` after the first, or earlier if many.
+    """Collects acknowledgements, and sends them `ack_delay_ms` after the first, or when many wait.
 
     An acknowledgement that the broker does not answer is sent again: after `ack_resend_s` on the
     same connection, and on the next connection after a loss.
@@ -62,17 +62,17 @@ class AckSender:
         self._schedule()
 
     def ack_up_to(self, message: Message) -> None:
-        """Acknowledge everything up to the message, itself included."""
+        """Acknowledge all messages of the partition up to and including this one."""
         self._tracker.ack_up_to(message)
         self._schedule()
 
     def ack_up_to_id(self, message_id: MessageId) -> None:
-        """Acknowledge everything up to the message of this id, itself included."""
+        """Acknowledge all messages of the partition up to and including the one with this id."""
         self._tracker.ack_up_to_id(message_id)
         self._schedule()
 
     def ack_up_to_entry(self, position: tuple[int, int]) -> None:
-        """Acknowledge everything up to the entry, itself included."""
+        """Acknowledge all entries up to and including this one."""
         self._tracker.ack_up_to_entry(position)
         self._schedule()
 
@@ -103,7 +103,9 @@ class AckSender:
             self.send_on(self._registration.connection)
 
     def send_again(self) -> None:
-        """Send all unconfirmed acknowledgements: later commands reach the broker after them."""
+        """Send all unconfirmed acknowledgements, so that they reach the broker before later
+        commands.
+        """
         self._send_unanswered()
         self._end.possibly_lost(self._tracker.collected()[0])
         self.send()

@@ -16,7 +16,7 @@ T = TypeVar("T")
 _entry_of = attrgetter("entry")
 
 MAX_SIZES = 10_000
-"""The number of batches and messages in parts of which a message can be acknowledged by its id.
+"""The most batches, and messages in parts, whose messages can be acknowledged by id.
 
 When this number is reached, the oldest tenth is forgotten.
 """
@@ -45,7 +45,7 @@ class AckEnd(Protocol):
 
 
 class AckTracker:
-    """Collects acknowledgements of one partition; `take` returns those to send.
+    """Collects the acknowledgements of one partition; `take` returns those to be sent.
 
     Acknowledgements that were taken and not confirmed must be returned with `restore`.  Without
     `batch_indexes`, a batch is acknowledged once all of its messages are.
@@ -58,11 +58,13 @@ class AckTracker:
         self._unacked: dict[Position, int] = {}
         self._cumulative: Ack | None = None
         self._sizes: dict[Position, int] = {}
-        """The number of messages in each batch that is not acknowledged as a whole."""
+        """The number of messages of each batch that is not completely acknowledged."""
         self._acked_sizes: dict[Position, int] = {}
         """The sizes of the batches acknowledged last; a batch that is redelivered is removed."""
         self._parts: dict[Position, Sequence[Position]] = {}
-        """The entries of each message that came in several, by the last one, which its id names."""
+        """The entries of each message in several parts, by the last one, which the message's id
+        names.
+        """
 
     def __len__(self) -> int:
         """Return the number of entries that have acknowledgements to send."""
@@ -85,7 +87,7 @@ class AckTracker:
                 self._whole.add(entry.position)
 
     def delivered(self, entry: Entry) -> None:
-        """Remember a batch or a message in parts, so that ids are enough to acknowledge it."""
+        """Remember a batch, or a message in parts, which allows acknowledgement by id."""
         if entry.is_batch:
             self._acked_sizes.pop(entry.position, None)
             _remember(self._sizes, entry.position, entry.metadata.num_messages_in_batch)
@@ -131,7 +133,7 @@ class AckTracker:
         )
 
     def ack_up_to_id(self, message_id: MessageId) -> None:
-        """Acknowledge everything up to the message of an id, itself included.
+        """Acknowledge all messages up to and including the one with this id.
 
         In a batch that is not known nothing is acknowledged: its size decides what is left of it.
         """
@@ -146,7 +148,7 @@ class AckTracker:
             self._acknowledge_up_to(ack)
 
     def up_to(self, message_id: MessageId) -> Ack:
-        """Return the acknowledgement of everything up to the message of an id, itself included.
+        """Return the acknowledgement of all messages up to and including the one with this id.
 
         ValueError if the message is in a batch that is not known.
         """
@@ -176,7 +178,7 @@ class AckTracker:
             self.ack_entry(position)
 
     def ack_up_to(self, message: Message) -> None:
-        """Acknowledge everything up to the message, itself included."""
+        """Acknowledge all messages up to and including this one."""
         ledger, entry = message.entry.position
         remaining = 0
         if message.batch_index >= 0:
@@ -188,7 +190,7 @@ class AckTracker:
             self._acknowledge_up_to((ledger, entry, mask_to_ack_set(remaining)))
 
     def ack_up_to_entry(self, position: Position) -> None:
-        """Acknowledge everything up to the entry, itself included."""
+        """Acknowledge all entries up to and including this one."""
         self._acknowledge_up_to((*position, ()))
 
     def _acknowledge_before(self, position: Position) -> None:
@@ -256,7 +258,7 @@ def _remember(known: dict[Position, T], position: Position, value: T) -> None:
 
 
 def later(one: Ack | None, other: Ack) -> Ack:
-    """Return the one of two cumulative acknowledgements that acknowledges more."""
+    """Return the one of two cumulative acknowledgements that covers more."""
     return one if one is not None and _end_of(one) >= _end_of(other) else other
 
 

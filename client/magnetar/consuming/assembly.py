@@ -1,4 +1,4 @@
-"""The parts of the consumer of one partition, and how they are joined."""
+"""The parts of a partition's consumer, and their connections to each other."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ T = TypeVar("T", bound=Message[Any] | Entry)
 
 @dataclass(frozen=True, slots=True)
 class ConsumerParts(Generic[T]):
-    """The parts that the consumer of one partition uses itself."""
+    """The parts of a partition's consumer that `PartitionConsumer` uses itself."""
 
     permits: Permits
     tracker: AckTracker
@@ -46,7 +46,7 @@ class ConsumerParts(Generic[T]):
 def assemble(
     subscriber: Subscriber[T], unpack: Callable[[Entry], list[T]], joins: bool
 ) -> ConsumerParts[T]:
-    """Create the parts of a consumer, each with those that it uses.
+    """Create the parts of a partition's consumer, and connect them.
 
     `unpack` converts an entry to items of the inbox: its messages, or the entry itself.  Chunks
     are joined if `joins`.

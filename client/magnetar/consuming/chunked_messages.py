@@ -1,4 +1,4 @@
-"""The chunked messages that one partition receives."""
+"""The incomplete chunked messages of one partition."""
 
 from typing import Any
 

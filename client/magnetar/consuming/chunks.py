@@ -51,19 +51,19 @@ class Joined:
     """The outcome of adding a chunk."""
 
     entry: ChunkedEntry | None = None
-    """The message, if this chunk completes it."""
+    """The message that this chunk completes; None if chunks are missing."""
     orphan: str = ""
     """The reason why this chunk cannot belong to any message; empty if it does."""
     given_up: list[tuple[list[Entry], str]] = field(default_factory=list)
     """Chunks of messages that will not become complete, and the reason."""
     displaced: list[tuple[list[Entry], str]] = field(default_factory=list)
-    """Chunks of messages that were given up to make room for this one, and the reason."""
+    """Chunks of messages that were dropped to make room, each with the reason."""
     superfluous: list[Entry] = field(default_factory=list)
-    """Chunks that arrived again, as after a producer has resent them; they are not needed."""
+    """Chunks that arrived twice, for example because a producer resent them."""
 
 
 class ChunkJoiner:
-    """The chunks of one partition; at most `max_pending` messages are incomplete at a time."""
+    """The chunks of one partition; at most `max_pending` messages are incomplete."""
 
     def __init__(self, max_pending: int, expiry_s: float) -> None:
         self._max_pending = max_pending
@@ -119,7 +119,7 @@ class ChunkJoiner:
         self._pending[uuid] = _Incomplete(now_s, chunk.metadata.total_chunk_msg_size)
 
     def next_expiry_s(self) -> float | None:
-        """Return when the oldest incomplete message expires; None if no message is incomplete."""
+        """Return the time at which the oldest incomplete message expires; None if there is none."""
         for pending in self._pending.values():
             return pending.started_s + self._expiry_s
         return None
@@ -135,7 +135,7 @@ class ChunkJoiner:
         return given_up
 
     def clear(self) -> None:
-        """Forget all chunks: they will be delivered again."""
+        """Drop all chunks, because they will be delivered again."""
         self._pending.clear()
 
 

@@ -11,13 +11,13 @@ from magnetar_proto.ids import ack_set_to_mask
 _entry_of = attrgetter("entry")
 
 ALL = -1
-"""The bit mask of all messages of an entry."""
+"""The bit mask that stands for all messages of an entry."""
 MAX_HELD = 100_000
 """The number of entries remembered; beyond it, the oldest tenth may be redelivered."""
 
 
 class DeliveredMessages:
-    """Bit masks, by entry, of the messages that are dropped if the broker redelivers them.
+    """Bit masks, by entry, of messages that are dropped when the broker delivers them again.
 
     `add` records messages that the application has received, and `add_acks` those that it has
     acknowledged.  They stay until the broker has confirmed the acknowledgement (`acked`), or until
@@ -73,7 +73,7 @@ class DeliveredMessages:
         self._bits.pop(position, None)
 
     def keep(self, acks: Iterable[Ack], up_to: Ack | None) -> None:
-        """Remove everything but these acknowledgements, and but the messages up to `up_to`."""
+        """Remove all messages except these acknowledged ones, and except those up to `up_to`."""
         before, self._bits = self._bits, {}
         self._last, self._is_sorted = (-1, -1), True
         if up_to is not None:
@@ -108,7 +108,7 @@ class DeliveredMessages:
 
 
 def bits_of(messages: Iterable[Message]) -> Iterator[tuple[Position, int]]:
-    """Yield entries with a bit mask of their messages; a message in parts has `ALL` in each."""
+    """Yield entries with a bit mask of their messages; for a message in parts, all its entries."""
     for entry, run in groupby(messages, _entry_of):
         bits = 0
         for message in run:

@@ -29,7 +29,7 @@ class RedeliveryBackoff:
 
 
 class DueEntries:
-    """Entries with the times at which they are due; rounded up to multiples of `tick_s`."""
+    """Entries with the times at which they are due, rounded up to multiples of `tick_s`."""
 
     def __init__(self, tick_s: float) -> None:
         self._tick_s = tick_s
@@ -40,7 +40,7 @@ class DueEntries:
         return len(self._tick_of)
 
     def add(self, position: Position, due_s: float) -> None:
-        """Add an entry with the time at which it is due, in place of an earlier time."""
+        """Set the time at which an entry is due, in place of an earlier one."""
         self.discard(position)
         # promise[ceil -> int]: a message is not delivered again before its time
         tick = ceil(due_s / self._tick_s)
@@ -57,13 +57,13 @@ class DueEntries:
                 del self._by_tick[tick]
 
     def discard_all(self, positions: Iterable[Position]) -> None:
-        """Remove entries, if they are present."""
+        """Remove these entries where present."""
         if self._tick_of:
             for position in positions:
                 self.discard(position)
 
     def discard_up_to(self, position: Position) -> None:
-        """Remove the entry and all before it."""
+        """Remove all entries up to and including this one."""
         self.discard_all([known for known in self._tick_of if known <= position])
 
     def clear(self) -> None:

@@ -2,15 +2,15 @@
 
 
 class Epochs:
-    """The epoch of a consumer, which the broker names with each message that it sends."""
+    """The epoch of a consumer, which the broker repeats in each message that it sends (PIP-84)."""
 
     def __init__(self, is_on: bool) -> None:
         """`is_on`: whether the subscription has epochs; without them no message is stale."""
         self._is_on = is_on
         self.epoch: int | None = None
-        """The epoch, raised by each registration and each redelivery of all; None at first."""
+        """The number raised by each registration and by each redelivery of all; None at first."""
         self._aborting = 0
-        """The number of transactions that are being aborted and acknowledged messages here."""
+        """The number of transactions being aborted that had acknowledged messages here."""
 
     def raise_epoch(self) -> int | None:
         """Start and return a new epoch for deliveries; None if the subscription has no epochs."""

@@ -51,13 +51,14 @@ class Inbox(Generic[T]):
         self.clock = clock
         self.memory = memory or MemoryLimit()
         self._counts = self.memory.limit > 0
-        """Whether the memory limit counts the sizes of its items."""
+        """Whether the memory limit includes the items of the inbox."""
         self._items: deque[T | Failure] = deque()
         self._failures = 0
         """The number of items that are failures: if 0, `take` need not examine the items."""
         self._changed = asyncio.Event()
         self._wanted = 0
-        """The number of further items that the application, which waits, takes as soon as it runs.
+        """The number of further items that the waiting application takes when it runs. If several
+        tasks wait, this is only a lower bound: the number for the last of them.
 
         If several tasks wait, this is a lower bound: the number that the last of them wants.
         """
@@ -85,7 +86,7 @@ class Inbox(Generic[T]):
         self._on_taken.pop(source, None)
 
     def forget_demand(self, *on_demand: Callable[[], None]) -> None:
-        """Remove these callbacks of `on_demand`."""
+        """Remove these callbacks from `on_demand`."""
         self._on_demand = [ask for ask in self._on_demand if ask not in on_demand]
 
     def wake(self) -> None:
@@ -93,7 +94,7 @@ class Inbox(Generic[T]):
         self._changed.set()
 
     def put(self, items: Iterable[T]) -> None:
-        """Append items, and wake tasks that wait for them."""
+        """Append items, and wake tasks that wait for items."""
         if self._counts:
             items = list(items)
             self._items.extend(items)
@@ -109,7 +110,7 @@ class Inbox(Generic[T]):
         return claimed
 
     def put_failure(self, failure: Failure) -> None:
-        """Append an error that `take` raises after all items before it were taken."""
+        """Append an error, which `take` raises when all earlier items were taken."""
         self._items.append(failure)
         self._failures += 1
         self._changed.set()
@@ -143,7 +144,8 @@ class Inbox(Generic[T]):
             self.memory.receives(-sum(item.size for item in items))
 
     async def take(self, max_items: int, timeout_s: float | None) -> list[T]:
-        """Return at most `max_items` items, at least one; OperationTimeout if none comes in time.
+        """Return one item at least and `max_items` at most; OperationTimeout if none arrives in
+        time.
 
         A `Failure` is raised alone, by the call that finds it at the head of the queue.
         """

@@ -28,7 +28,7 @@ class ConsumerInterceptor:
         """Called when entries are redelivered because of `nack`; ids are those of entries."""
 
     def on_ack_timeout(self, topic: str, ids: Sequence[MessageId]) -> None:
-        """Called when entries are redelivered because they were not acknowledged in time."""
+        """Called when entries are redelivered because the ack timeout has passed."""
 
     def close(self) -> None:
         """Called when the consumer was closed."""
@@ -38,7 +38,7 @@ class ConsumerInterceptors(Interceptors[ConsumerInterceptor]):
     """The interceptors of a consumer."""
 
     def before_consume(self, messages: Iterable[Message[Any]]) -> list[Message[Any]]:
-        """Return the messages as the last interceptor has returned them."""
+        """Return the messages that result from calling all interceptors in order."""
         return [self._before_consume(message) for message in messages]
 
     def _before_consume(self, message: Message[Any]) -> Message[Any]:
@@ -53,7 +53,7 @@ class ConsumerInterceptors(Interceptors[ConsumerInterceptor]):
         return message
 
     def on_ack(self, topic: str, ids: Sequence[MessageId]) -> None:
-        """Tell all interceptors which messages were acknowledged."""
+        """Notify all interceptors of acknowledged messages."""
         for one in self._interceptors:
             try:
                 one.on_ack(topic, ids)
@@ -61,7 +61,7 @@ class ConsumerInterceptors(Interceptors[ConsumerInterceptor]):
                 log_failure(one, "on_ack")
 
     def on_ack_up_to(self, topic: str, message_id: MessageId) -> None:
-        """Tell all interceptors up to which message everything was acknowledged."""
+        """Notify all interceptors of a cumulative acknowledgement."""
         for one in self._interceptors:
             try:
                 one.on_ack_up_to(topic, message_id)
@@ -69,7 +69,7 @@ class ConsumerInterceptors(Interceptors[ConsumerInterceptor]):
                 log_failure(one, "on_ack_up_to")
 
     def on_nack(self, topic: str, ids: Sequence[MessageId]) -> None:
-        """Tell all interceptors which entries are redelivered."""
+        """Notify all interceptors of entries redelivered after `nack`."""
         for one in self._interceptors if ids else ():
             try:
                 one.on_nack(topic, ids)
@@ -77,7 +77,7 @@ class ConsumerInterceptors(Interceptors[ConsumerInterceptor]):
                 log_failure(one, "on_nack")
 
     def on_ack_timeout(self, topic: str, ids: Sequence[MessageId]) -> None:
-        """Tell all interceptors which entries are redelivered."""
+        """Notify all interceptors of entries redelivered after the ack timeout."""
         for one in self._interceptors if ids else ():
             try:
                 one.on_ack_timeout(topic, ids)

@@ -15,7 +15,7 @@ _position_of = attrgetter("entry.position")
 
 
 class LastRound:
-    """The messages of each entry's last delivery, and a bit mask of those that have failed."""
+    """The messages in the last delivery of each entry, with a bit mask of the failed ones."""
 
     def __init__(self) -> None:
         self._messages: dict[Position, Sequence[Message]] = {}
@@ -50,12 +50,12 @@ class LastRound:
             self._failed[position] = ALL
 
     def acked(self, position: Position, left: int) -> None:
-        """Remove the messages of an entry whose acknowledgement was confirmed, all but `left`."""
+        """Remove the messages of an entry whose acknowledgement was confirmed, except `left`."""
         if position in self._messages:
             self._keep(position, left)
 
     def acked_up_to(self, position: Position) -> None:
-        """Remove all messages up to this entry: the broker has confirmed their acknowledgement."""
+        """Remove all messages up to this entry, whose acknowledgement the broker has confirmed."""
         for known in [known for known in self._messages if known <= position]:
             self._keep(known, 0)
 

@@ -38,7 +38,7 @@ class KeyShared:
     ranges: Sequence[tuple[int, int]] = ()
     """The hash slots of this consumer, (first, last) in 0 to 65535; empty: the broker divides."""
     out_of_order: bool = False
-    """Whether a key may move to another consumer while the former has not acknowledged it all."""
+    """Whether a key may move to another consumer before the former one has acknowledged it."""
 
     def __post_init__(self) -> None:
         last = -1
@@ -73,7 +73,7 @@ class DeadLetterPolicy:
     retry_topic: str | None = None
     """The topic; None: `<topic>-<subscription>-RETRY`, or `<subscription>-RETRY` if that exists."""
     initial_subscription: str | None = None
-    """A subscription to create with the dead letter topic, so that all messages are retained."""
+    """The subscription created with the dead letter topic, so that its messages are retained."""
     dead_letter_producer: Mapping[str, Any] = field(default_factory=dict)
     """Further arguments of `Client.producer`; by default chunking is on and batching off."""
     retry_producer: Mapping[str, Any] = field(default_factory=dict)
@@ -98,8 +98,9 @@ class Subscription:
     start_time_ms: int | None = None
     """With `start`: start instead with messages published at this time or later."""
     schema: Schema[Any] | None = None
-    """The schema of the values, one of `magnetar.schema`; None: they are bytes.  The broker refuses
-    a schema that cannot read the topic's."""
+    """The schema of the values, from `magnetar.schema`; None means bytes. The broker refuses a
+    schema that cannot read the topic's.
+    """
     queue_size: int = 1000
     """The limit of messages received ahead of the application.
 
@@ -116,15 +117,16 @@ class Subscription:
     interceptors: Sequence[ConsumerInterceptor] = ()
     """The interceptors, called in this order for every message."""
     ack_delay_ms: float = 100.0
-    """The time that an acknowledgement waits for others, to be sent in one command."""
+    """The milliseconds that an acknowledgement waits to be sent with others in one command."""
     ack_resend_s: float = 5.0
     """The time after which an unconfirmed acknowledgement is sent again."""
     batch_index_acks: bool = True
     """Whether the broker is told which messages of a batch are acknowledged; if not, a batch is
     acknowledged once all its messages are."""
     redeliver_on_reconnect: bool = False
-    """Whether unacknowledged messages of the application are delivered again after a reconnect of
-    an exclusive or failover consumer, as they always are with other types."""
+    """Whether an exclusive or failover consumer receives the application's unacknowledged messages
+    again after a reconnect, as consumers of other types always do.
+    """
     ack_timeout_s: float | None = None
     """The age at which unacknowledged messages are redelivered; None: never."""
     ack_timeout_backoff: RedeliveryBackoff | None = None
@@ -155,11 +157,11 @@ class Subscription:
     on_active_change: Callable[[str, bool], None] | None = None
     """Called with the partition and whether this consumer of a failover subscription is active."""
     create_topic: bool = True
-    """Whether a missing topic is created, if the broker allows it; else NotFound."""
+    """Whether the broker may create a missing topic; without it NotFound is raised."""
     properties: dict[str, str] = field(default_factory=dict)
     """The properties that are stored with a new subscription."""
     consumer_properties: dict[str, str] = field(default_factory=dict)
-    """Properties that the broker shows with the consumer in its statistics."""
+    """Properties of the consumer that the broker shows in its statistics."""
 
     def __post_init__(self) -> None:
         if isinstance(self.schema, AutoProduce):

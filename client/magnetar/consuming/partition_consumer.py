@@ -1,4 +1,4 @@
-"""The consumer of one partition: its registration, and what the application asks of it."""
+"""The consumer of one partition: registration, and the operations of the application."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -28,7 +28,7 @@ T = TypeVar("T", bound=Message[Any] | Entry)
 
 
 class PartitionConsumer(Generic[T]):
-    """One consumer of a topic that is not partitioned, or of one partition.
+    """A consumer of an unpartitioned topic or of one partition.
 
     `unpack` converts an entry to items of the inbox: its messages, or the entry itself.  Chunks are
     joined if `joins`.
@@ -51,7 +51,7 @@ class PartitionConsumer(Generic[T]):
         self.subscription = subscription
         self.counts = ConsumerStatistics(topic, subscription.name)
         self.is_open = True
-        """Whether it has not been closed."""
+        """Whether the consumer is not closed."""
         self._settings = settings
         self._clock = settings.clock
         self._id = consumer_id
@@ -91,7 +91,7 @@ class PartitionConsumer(Generic[T]):
 
     @property
     def is_connected(self) -> bool:
-        """Whether it is registered with a broker at the moment."""
+        """Whether the consumer is registered with a broker now."""
         return self._registration.connection is not None
 
     @property
@@ -101,7 +101,7 @@ class PartitionConsumer(Generic[T]):
 
     @property
     def is_at_end(self) -> bool:
-        """Whether the topic was terminated and all its messages acknowledged."""
+        """Whether the topic is terminated and all its messages are acknowledged."""
         return self._receiver.is_at_end
 
     @property
@@ -137,19 +137,19 @@ class PartitionConsumer(Generic[T]):
         self._ack_sender.ack_entries(entry.position for entry in entries)
 
     def ack_id(self, message_id: MessageId, txn: Transaction | None = None) -> None:
-        """Acknowledge a message of this partition by its id."""
+        """Acknowledge the message with this id."""
         self.check_open()
         self._acks_of(txn).ack_id(message_id)
         self._interceptors.on_ack(self.topic, [message_id])
 
     def ack_up_to(self, message: Message, txn: Transaction | None = None) -> None:
-        """Acknowledge all messages of this partition up to this one."""
+        """Acknowledge all messages of this partition up to and including this one."""
         self.check_open()
         self._acks_of(txn).ack_up_to(message)
         self._interceptors.on_ack_up_to(self.topic, message.id)
 
     def ack_up_to_id(self, message_id: MessageId, txn: Transaction | None = None) -> None:
-        """Acknowledge all messages of this partition up to the one of this id."""
+        """Acknowledge all messages of this partition up to and including the one with this id."""
         self.check_open()
         self._acks_of(txn).ack_up_to_id(message_id)
         self._interceptors.on_ack_up_to(self.topic, message_id)
@@ -169,7 +169,7 @@ class PartitionConsumer(Generic[T]):
         self.redelivery.nack(messages)
 
     def redeliver_all(self) -> None:
-        """Let the broker redeliver all unacknowledged messages now."""
+        """Request the redelivery of all unacknowledged messages now."""
         self._check_durable()
         self.redelivery.all()
 
@@ -198,7 +198,8 @@ class PartitionConsumer(Generic[T]):
         self.permits.resume()
 
     async def seek(self, target: MessageId | int, inclusive: bool | None = None) -> None:
-        """Continue with the message of this id, or the first one published at this time (ms).
+        """Continue with the message of this id, or the first one published at this time (ms) or
+        later.
 
         `inclusive` is for consumers without durable subscription: False continues behind the
         message, and True with the last message if the target is LATEST.
@@ -227,13 +228,13 @@ class PartitionConsumer(Generic[T]):
         await self._registration.ready_in_time("subscribing again after a seek in")
 
     async def unsubscribe(self, force: bool = False) -> None:
-        """Delete the subscription, with `force` also if it has other consumers; then close."""
+        """Delete the subscription, and close; with `force` even if it has other consumers."""
         connection = await self._registration.ready_in_time("unsubscribing from")
         await connection.request(pb.CommandUnsubscribe(consumer_id=self._id, force=force))
         await self._leave()
 
     async def close(self) -> None:
-        """Flush acknowledgements and deregister."""
+        """Send pending acknowledgements, and deregister."""
         if not self.is_open:
             return
         try:
@@ -246,7 +247,7 @@ class PartitionConsumer(Generic[T]):
         await self.leave()
 
     async def leave(self) -> None:
-        """Deregister, while others fill the same inbox; received messages stay in it."""
+        """Deregister, but leave received messages in the inbox, which others continue to fill."""
         self.is_open = False
         self._ack_sender.stop()
         self.redelivery.stop()
@@ -267,11 +268,11 @@ class PartitionConsumer(Generic[T]):
         self._inbox.fail(error)
 
     def leave_deleted(self, on_gone: Callable[[], None]) -> None:
-        """Call `on_gone` when the topic is deleted, instead of waiting for its re-creation."""
+        """Call `on_gone` when the topic is deleted, in place of waiting for its re-creation."""
         self._registration.on_gone = on_gone
 
     def end_with_topic(self) -> None:
-        """Fail when the topic is deleted, instead of waiting for it to be created again."""
+        """Fail when the topic is deleted, in place of waiting for its re-creation."""
         self._registration.waits_for_topic = False
 
     async def _deregister(self, connection: Connection) -> None:
@@ -317,7 +318,7 @@ class PartitionConsumer(Generic[T]):
         self._inbox.wake()
 
     def _register_anew(self, connection: Connection) -> None:
-        """End the registration on this connection, if it still exists, and register again."""
+        """End the registration on this connection if it still exists, and register again."""
         if self._registration.connection is connection and connection.is_open:
             connection.remove_consumer(self._id)
             connection.send_only(pb.CommandCloseConsumer(consumer_id=self._id))

@@ -59,7 +59,7 @@ class Permits:
         self.size.received(self.queued)
 
     def claimed(self, permits: int) -> None:
-        """Return the permits of queued messages that a waiting application takes when it runs next.
+        """Return the permits of queued messages that a waiting application is about to take.
 
         The broker can send others at once, while the application processes these.
         """
@@ -119,7 +119,7 @@ class Permits:
         self._owed += self.size.shrink()
 
     def _demand(self) -> None:
-        """Request one entry, with a size of 0, unless one was requested already."""
+        """Request one entry when the queue size is 0, unless an entry is already requested."""
         connection = self._registration.connection
         if connection is not None and self._granted <= 0 and not self.is_paused:
             # A batch takes more permits than were granted: make up for the difference.

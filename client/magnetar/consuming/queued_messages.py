@@ -1,4 +1,4 @@
-"""The messages of one partition that the application has not taken."""
+"""The messages of one partition that the application has not taken yet."""
 
 from typing import Any, Generic, TypeVar
 
@@ -39,7 +39,7 @@ class QueuedMessages(Generic[T]):
         return self.permits.dropped(dropped)
 
     def supersede(self, item: T, position: tuple[int, int]) -> None:
-        """Drop the queued messages of a batch that has arrived again, and includes them."""
+        """Drop queued messages of a batch that has arrived again and contains them."""
         if item.batch_index >= 0:
             dropped = self._inbox.drop(self._source, position)
             self.permits.left_out(self.permits.dropped(dropped))

@@ -1,4 +1,4 @@
-"""The entries that one partition receives, on their way from the connection to the queue."""
+"""Receives the entries of one partition from the connection, and queues their messages."""
 
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
@@ -25,7 +25,7 @@ T = TypeVar("T", bound=Message[Any] | Entry)
 
 
 class Receiver(Generic[T]):
-    """Queues messages that the application has not received, and returns the permits of others.
+    """Queues messages that are new to the application, and returns the permits of the others.
 
     `unpack` converts an entry to items of the queue: its messages, or the entry itself.  Without
     `chunked`, chunks are entries like others.
@@ -48,9 +48,9 @@ class Receiver(Generic[T]):
         self.is_active: bool | None = None
         """Whether this consumer of a failover subscription is active; None until that is known."""
         self.is_at_end = False
-        """Whether the topic was terminated and all its messages acknowledged."""
+        """Whether the topic is terminated and all its messages are acknowledged."""
         self.is_seeking = False
-        """Whether what arrives is of before a seek, and dropped without giving back permits."""
+        """Whether arriving entries precede a seek; they are dropped and return no permits."""
         self._subscriber = subscriber
         self._inbox = subscriber.inbox
         self._counts = subscriber.counts
@@ -196,7 +196,9 @@ class Receiver(Generic[T]):
     # -- the items of an entry
 
     def _items_of(self, entry: Entry) -> list[T]:
-        """Return what the application has not received before; Unreadable if it is not decoded."""
+        """Return the items of an entry that are new to the application; Unreadable if it cannot be
+        decoded.
+        """
         if entry.is_encrypted and self._decrypting is not None:
             self._decrypting.admit(entry)
         if self._chunked is not None and entry.is_chunk:

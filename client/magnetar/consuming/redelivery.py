@@ -1,4 +1,4 @@
-"""Redelivery of messages of one partition: after `nack`, after the ack timeout, or of all."""
+"""Redelivery of messages of one partition: after `nack`, after the ack timeout, or on request."""
 
 import asyncio
 import logging
@@ -25,7 +25,7 @@ class DeadLetterSink(Protocol):
     """Receives messages that have been delivered too often."""
 
     async def move(self, messages: Sequence[Message]) -> None:
-        """Store the messages elsewhere and acknowledge them."""
+        """Store the messages elsewhere, and acknowledge them."""
 
 
 class Redelivery:
@@ -153,7 +153,9 @@ class Redelivery:
     # -- dead letters
 
     def gives_up(self, items: Sequence[Any]) -> bool:
-        """Tell whether these were delivered too often, and are moved to the dead letter topic."""
+        """Return whether these items reached the redelivery limit and are moved to the dead letter
+        topic.
+        """
         policy = self._options.dead_letter
         if policy is None or self.dead_letters is None or not items:
             return False

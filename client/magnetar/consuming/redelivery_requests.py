@@ -13,7 +13,7 @@ from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import encode
 
 MAX_IDS = 1000
-"""The limit of the entries in one command."""
+"""The most entries in one command."""
 
 
 class RedeliveryRequests:
@@ -45,7 +45,7 @@ class RedeliveryRequests:
             connection.write(encode(command))
 
     def all(self) -> None:
-        """Request the redelivery of all unacknowledged messages; those in the queue are dropped."""
+        """Request the redelivery of all unacknowledged messages, and drop the queued ones."""
         connection = self._open_connection()
         if connection is None:
             return

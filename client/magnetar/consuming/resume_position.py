@@ -33,7 +33,7 @@ class ResumePosition:
         """The entry to start with, as the broker is told."""
         self._seen = _seen_before(subscription.start, subscription.start_inclusive)
         self._with_last = subscription.start_inclusive
-        """Whether "latest" is the last message, rather than the position behind it."""
+        """Whether "latest" means the last message, and not the position after it."""
         self._from_ms = subscription.start_time_ms if subscription.start is not None else None
         self._until: tuple[int, int] | None = None
         """The last entry that a start by time skips; None until it is known."""
@@ -46,7 +46,7 @@ class ResumePosition:
         self.at, self._seen, self._with_last, self._from_ms, self._until = state
 
     def sought(self, target: MessageId | int, inclusive: bool | None = None) -> None:
-        """Continue with a message, behind it, or with messages published at a time or later.
+        """Note a seek to a message, to the position after it, or to a publish time.
 
         Without `inclusive` it is with the message, and for LATEST behind the last one.
         """
@@ -67,7 +67,7 @@ class ResumePosition:
         return self.is_on and (self.at == LATEST or by_time)
 
     def pin(self, last: MessageId, mark: MessageId | None) -> bool:
-        """Fix the position of "latest", or of a time, so that it survives a reconnect.
+        """Replace "latest", or a time, by a message id, which survives a reconnect.
 
         Call it before any delivery with the id of the topic's last message, and the one before
         which the broker delivers nothing.  Returns whether to register again, to start there.
@@ -106,7 +106,7 @@ class ResumePosition:
         return (*entry.position, LAST_BATCH_INDEX) <= self._seen
 
     def is_before(self, message_id: MessageId) -> bool:
-        """Tell whether this message is behind all that were received."""
+        """Return whether this message follows all received ones."""
         return message_id[:3] > self._seen
 
     def first_index(self, position: tuple[int, int]) -> int | None:

@@ -1,4 +1,4 @@
-"""The state that the parts of the consumer of one partition share."""
+"""The state that the parts of a partition's consumer share."""
 
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -14,7 +14,7 @@ T = TypeVar("T", bound=Item)
 
 @dataclass(frozen=True, slots=True)
 class Subscriber(Generic[T]):
-    """One consumer of one partition: its ids, its options, and where messages come from and go."""
+    """A partition's consumer as its parts see it: ids, options, connection and inbox."""
 
     id: int
     """The consumer id on the wire."""
@@ -24,6 +24,6 @@ class Subscriber(Generic[T]):
     registration: Registration
     inbox: Inbox[T]
     source: Source
-    """The source of its items in the inbox: the object that acknowledges them."""
+    """The object that acknowledges the consumer's items in the inbox."""
     counts: ConsumerStatistics
     clock: Clock

@@ -1,4 +1,4 @@
-"""The end of a topic, and the position of a consumer, as a broker reports them."""
+"""The end of a topic and the position of a consumer, as a broker reports them."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ from magnetar_proto.ids import MessageId
 
 
 class Ends(NamedTuple):
-    """Two ids of one partition: the end of the topic, and the position of a consumer."""
+    """Two message ids of one partition: the topic's end, and the consumer's position."""
 
     last: MessageId
     """The id of the last message; (-1, -1) if the topic is empty."""
@@ -17,7 +17,7 @@ class Ends(NamedTuple):
 
 
 async def ask_ends(connection: Connection, consumer_id: int, partition: int) -> Ends:
-    """Ask the broker for them; the consumer must be registered on this connection."""
+    """Ask the broker for the ends; the consumer must be registered on this connection."""
     reply = await connection.request(pb.CommandGetLastMessageId(consumer_id=consumer_id))
     last, mark = MessageId.from_pb(reply.last_message_id), None
     if reply.HasField("consumer_mark_delete_position"):

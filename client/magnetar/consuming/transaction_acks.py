@@ -1,4 +1,4 @@
-"""The acknowledgements of one transaction in one partition."""
+"""The acknowledgements that one transaction has in one partition."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -18,15 +18,15 @@ from magnetar_proto.commands import encode
 from magnetar_proto.ids import MessageId, ack_set_to_mask, mask_to_ack_set
 
 MAX_ACKS = 1000
-"""The limit of entries in one command; when as many are collected, they are sent at once."""
+"""The most entries in one command; acknowledgements are sent when this many are collected."""
 ALL = -1
-"""The bit mask of all messages of an entry."""
+"""The bit mask that stands for all messages of an entry."""
 
 _entry_of = attrgetter("entry")
 
 
 class AbortEnd(Protocol):
-    """Prepares for the redelivery of what a transaction has acknowledged."""
+    """Prepares for the redelivery of messages that an aborted transaction has acknowledged."""
 
     def transaction_aborts(self) -> None:
         """Called before the broker redelivers messages acknowledged in a transaction."""
@@ -36,7 +36,8 @@ class AbortEnd(Protocol):
 
 
 class TransactionAcks:
-    """Collects acknowledgements, and sends them after a delay, or earlier if many.
+    """Collects the acknowledgements of a transaction, and sends them after a delay or when many
+    wait.
 
     The broker holds them until the transaction ends.  Acknowledging a message twice in it is a
     conflict: the application has received, and processed, the message twice.
@@ -90,7 +91,7 @@ class TransactionAcks:
         self._schedule()
 
     def ack_up_to(self, message: Message) -> None:
-        """Acknowledge everything up to the message when the transaction is committed."""
+        """Acknowledge all messages up to and including this one when the transaction commits."""
         self._txn.check_open()
         ledger, entry = message.entry.position
         left = 0
@@ -118,7 +119,7 @@ class TransactionAcks:
         self._schedule()
 
     def ack_up_to_id(self, message_id: MessageId) -> None:
-        """Acknowledge everything up to the message of this id when it is committed.
+        """Acknowledge all messages up to and including the one with this id when it commits.
 
         ValueError if it is in a batch that this consumer has not received.
         """

@@ -1,4 +1,4 @@
-"""The messages of a partition that are not acknowledged, and when they are due again. Pure."""
+"""The unacknowledged messages of a partition, and the times at which they are due again. Pure."""
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
@@ -29,7 +29,7 @@ class Due(NamedTuple):
 
 
 class UnackedMessages:
-    """The messages that the application has, or has refused, and when to redeliver them.
+    """The messages that the application holds or has refused, and when to redeliver them.
 
     A message counts as unacknowledged until the broker has confirmed its acknowledgement.
     """
@@ -139,13 +139,17 @@ class UnackedMessages:
                 self._nacked.discard(position)
 
     def possibly_lost(self, acks: list[Ack]) -> None:
-        """Drop these messages on redelivery: their acknowledgements may have been lost."""
+        """Drop these messages on redelivery, because the loss of their acknowledgements is only
+        possible.
+        """
         if self.delivered is not None:
             # promise: an acknowledgement in doubt keeps its message away
             self.delivered.add_acks(acks)
 
     def refused(self, acks: list[Ack], is_cumulative: bool) -> None:
-        """Accept these messages on redelivery: the broker has refused their acknowledgements."""
+        """Accept these messages on redelivery, because the broker has refused their
+        acknowledgements.
+        """
         if self.delivered is not None:
             self.delivered.acked(acks, is_cumulative)
 
@@ -157,7 +161,7 @@ class UnackedMessages:
         return min(due, default=None)
 
     def take_due(self, now_s: float) -> Due:
-        """Return the entries that are due, and forget their times."""
+        """Return the entries that are due, and remove their times."""
         due = Due(self._nacked.take(now_s), self._untouched.take(now_s))
         for position in due.untouched:
             self.last.fail_entry(position)
@@ -179,7 +183,7 @@ class UnackedMessages:
             self.possibly_lost(self._unconfirmed.all()[0])
 
     def sought(self) -> None:
-        """Prepare for messages from another position, also those delivered before."""
+        """Prepare for messages from another position, which may have been delivered before."""
         self.forget()
         if self.delivered is not None:
             self.delivered.keep((), None)  # promise: after a seek nothing is left out

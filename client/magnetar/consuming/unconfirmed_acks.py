@@ -23,7 +23,7 @@ class SentAcks:
 
 
 class UnconfirmedAcks:
-    """The acknowledgements that are collected, sent without an answer, or part of a transaction."""
+    """The acknowledgements that are collected, unanswered, or part of a transaction."""
 
     def __init__(self, tracker: AckTracker) -> None:
         self.tracker = tracker

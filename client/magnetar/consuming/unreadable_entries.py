@@ -14,7 +14,8 @@ logger = logging.getLogger(__name__)
 
 
 class UnreadableEntries:
-    """Counts and logs them, and treats them by the options `on_unreadable` and `on_undecryptable`.
+    """Counts and logs unreadable entries, and handles them by `on_unreadable` or
+    `on_undecryptable`.
 
     An error is queued in their place, or they are acknowledged, or left out.
     """

@@ -9,17 +9,17 @@ PEM_MARK = "-----BEGIN"
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key in PEM, and the metadata that are stored with it in each message it protects."""
+    """A key in PEM, and the metadata stored with it in each message that it protects."""
 
     pem: str | bytes
     metadata: Mapping[str, str] = field(default_factory=dict)
-    """Metadata such as a version; consumers pass it to their key reader. Everyone can read it."""
+    """Metadata such as a version, which consumers pass to their key reader; it is not secret."""
 
 
 KeySource = str | bytes | Path | Key
-"""PEM, or the path of a file with it: a text is PEM if it has the line that PEM starts with."""
+"""PEM, or the path of a PEM file; a str is PEM if it contains the line with which PEM begins."""
 FindKey = Callable[[str, Mapping[str, str]], KeySource]
-"""Returns the key of a name and its metadata; LookupError if there is no such key."""
+"""Returns the key of this name and metadata; raises LookupError if there is none."""
 Keys = KeySource | Mapping[str, KeySource] | FindKey
 
 

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 MAX_DATA_KEYS = 1000
 """The number of data keys that are remembered."""
 REMEMBERED_S = 4 * 3600.0
-"""The time for which a data key is remembered after its private key was asked for."""
+"""The seconds for which a decrypted data key is remembered."""
 MAX_TRIED = 100
-"""The number of keys of one entry that are tried: each may cost a private-key operation."""
+"""The most keys of one entry that are tried; each may cost a private-key operation."""
 
 
 class Decrypting:
@@ -44,7 +44,7 @@ class Decrypting:
         self._known: OrderedDict[bytes, tuple[float, AESGCM]] = OrderedDict()
 
     def admit(self, entry: Entry) -> None:
-        """Decrypt an entry, or with consume let it pass as it is; else DecryptionFailed."""
+        """Decrypt an entry, or with `consume` accept it as it is; else raise DecryptionFailed."""
         try:
             self.decrypt(entry)
         except DecryptionFailed:

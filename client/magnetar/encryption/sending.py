@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 FAIL, SEND = "fail", "send"
 ON_ENCRYPTION_FAILURE = (FAIL, SEND)
 RENEWAL_S = 4 * 3600.0
-"""The time for which a data key is used, as in other clients."""
+"""The seconds for which a data key is used, as in other clients."""
 RETRY_S = 60.0
 """The time after which a failed renewal is tried again."""
 NONCE_BYTES = 12
@@ -28,7 +28,7 @@ TAG_BYTES = 16
 
 
 class Encrypting:
-    """Creates data keys for the public keys of these names, and encrypts payloads with them.
+    """Creates data keys for the named public keys, and encrypts payloads with them.
 
     While no public key is available, with `on_failure` send messages are sent unencrypted, and with
     fail `open` raises EncryptionFailed.  If a renewal fails, it is logged and the data key stays.
@@ -54,7 +54,7 @@ class Encrypting:
         self._renewing: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Create the first data key, and further ones until `close`."""
+        """Create the first data key, and renew it until `close`."""
         is_made = await self._renew()
         self._renewing = asyncio.create_task(self._renew_on(is_made))
 

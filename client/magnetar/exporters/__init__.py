@@ -1,1 +1,1 @@
-"""Statistics and traces of a client for other systems."""
+"""Exports a client's statistics and traces to other systems."""

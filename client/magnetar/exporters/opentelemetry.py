@@ -106,7 +106,7 @@ class TracingProducer(ProducerInterceptor):
 
 
 class TracingConsumer(ConsumerInterceptor):
-    """Records a span for each message, from its reception to its acknowledgement or return.
+    """Records a span for each message, from its reception until it is acknowledged or returned.
 
     It is a child of the producer's span.  Attach `context_of` while a message is processed: spans
     that the application starts then, also by sending messages, are its children.
@@ -141,21 +141,21 @@ class TracingConsumer(ConsumerInterceptor):
         return message
 
     def on_ack(self, topic: str, ids: Sequence[MessageId]) -> None:
-        """End the spans of these messages."""
+        """End the spans of the acknowledged messages."""
         self._end([(topic, message_id) for message_id in ids])
 
     def on_ack_up_to(self, topic: str, message_id: MessageId) -> None:
-        """End the spans of all messages up to this one."""
+        """End the spans of all messages up to and including this one."""
         # The id of an entry stands for all messages in it.
         end = message_id[: 3 if message_id.batch_index >= 0 else 2]
         self._end([key for key in self._open if key[0] == topic and key[1][: len(end)] <= end])
 
     def on_nack(self, topic: str, ids: Sequence[MessageId]) -> None:
-        """End the spans of these entries' messages as failed."""
+        """End the spans of the messages in these entries as failed."""
         self._end(self._of_entries(topic, ids), "negatively acknowledged")
 
     def on_ack_timeout(self, topic: str, ids: Sequence[MessageId]) -> None:
-        """End the spans of these entries' messages as failed."""
+        """End the spans of the messages in these entries as failed."""
         self._end(self._of_entries(topic, ids), "not acknowledged in time")
 
     def close(self) -> None:

@@ -30,7 +30,7 @@ COMPRESSIONS: dict[str, int] = {
 
 @dataclass(frozen=True, slots=True)
 class BatchLimits:
-    """The size limits of a batch, and the time it waits for more messages."""
+    """The size limits of a batch, and the time that it waits for more messages."""
 
     max_messages: int = 1000
     max_bytes: int = 128 * 1024
@@ -50,7 +50,7 @@ UNBATCHED = BatchLimits(max_messages=1, max_delay_ms=0)
 
 
 class SameMessages(Sequence[bytes]):
-    """Many copies of one message, encoded once: for tools that measure a broker, not a client."""
+    """Many copies of one message, encoded once: for tools that measure brokers."""
 
     def __init__(self, value: bytes, count: int) -> None:
         self.value = value
@@ -75,7 +75,7 @@ class SameMessages(Sequence[bytes]):
         return self._body
 
     def compressed(self, compression: int, body: bytes) -> bytes:
-        """Return the compressed body."""
+        """Return the body, compressed."""
         if self._compressed[0] != compression:
             self._compressed = compression, compress(compression, body)
         return self._compressed[1]
@@ -101,12 +101,12 @@ class Packed:
         return self.encoded
 
     def compressed(self, compression: int, body: bytes) -> bytes:
-        """Return the compressed body."""
+        """Return the body, compressed."""
         return compress(compression, body)
 
 
 class Batch:
-    """Messages that become one entry, and share its outcome."""
+    """Messages that are stored in one entry, and share its outcome."""
 
     __slots__ = (
         "done", "first_chunk", "has_ids", "is_noticed", "messages", "schema_version", "size", "txn"
@@ -122,30 +122,32 @@ class Batch:
         self.has_ids = False
         """Whether the application has chosen the sequence ids."""
         self.schema_version: bytes | None = None
-        """The schema version of all its messages; None: the version of the producer's schema."""
+        """The schema version of all messages; None means that of the producer's schema."""
         self.txn = txn
-        """The transaction of all its messages."""
+        """The transaction of all messages of the batch."""
         self.first_chunk: tuple[int, int] | None = None
-        """The ledger and entry of the first chunk, if its one message needs several entries."""
+        """The ledger and entry of the first chunk, if a message is stored in several entries."""
 
     def chunk_stored(self, ledger: int, entry: int) -> None:
-        """Record that an entry was stored that is not the last of several."""
+        """Record that an entry was stored which is not the last of its message."""
         if self.first_chunk is None:
             self.first_chunk = ledger, entry
 
     def stored(self, ledger: int, entry: int) -> None:
-        """Set the outcome, unless its receiver has cancelled it."""
+        """Set the outcome, unless the future was cancelled."""
         if not self.done.cancelled():
             self.done.set_result((ledger, entry))
 
     def failed(self, error: BaseException) -> None:
-        """Set the error as outcome, unless its receiver has cancelled it."""
+        """Set the error as outcome, unless the future was cancelled."""
         if not self.done.cancelled():
             self.done.set_exception(error)
             self.done.exception()  # marks it as retrieved: `flush` reports it, not asyncio
 
     def ids(self, next_id: int) -> list[int]:
-        """Return the sequence ids of its messages: chosen ids, and their successors."""
+        """Return the sequence ids of the messages: those that the application chose, and their
+        successors.
+        """
         if isinstance(self.messages, Packed):
             return list(self.messages.ids)
         ids = []
@@ -156,7 +158,7 @@ class Batch:
         return ids
 
     def add(self, message: bytes | Outgoing) -> int:
-        """Append a message, and return its index in the batch."""
+        """Append a message, and return its index."""
         assert isinstance(self.messages, list)
         if not self.messages:
             self.schema_version = version_of(message)
@@ -182,7 +184,7 @@ class Batch:
 
 
 def size_of(message: bytes | Outgoing) -> int:
-    """Return the size of a message, in bytes, as it counts towards limits."""
+    """Return the bytes of a message that count towards limits."""
     if isinstance(message, bytes):
         return MESSAGE_OVERHEAD + len(message)
     described = sum(len(name) + len(text) for name, text in message.properties.items())
@@ -190,7 +192,7 @@ def size_of(message: bytes | Outgoing) -> int:
 
 
 def version_of(message: bytes | Outgoing) -> bytes | None:
-    """Return the schema version of a message, if it differs from that of its producer."""
+    """Return the schema version of a message if it is not that of its producer."""
     return None if isinstance(message, bytes) else message.schema_version
 
 
@@ -201,7 +203,7 @@ def rides_alone(message: bytes | Outgoing) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """The attributes that all entries of one producer share."""
+    """The attributes shared by all entries of one producer."""
 
     producer_id: int
     producer_name: str
@@ -264,7 +266,7 @@ class Sender:
     def encode_chunks(
         self, message: bytes | Outgoing, sequence_id: int, now_ms: int, limits: "ChunkLimits"
     ) -> list[bytes]:
-        """Encode the SEND frames of a message that is larger than an entry; MessageTooLarge."""
+        """Encode the SEND frames of a message that exceeds one entry; raises MessageTooLarge."""
         metadata = pb.MessageMetadata(
             producer_name=self.producer_name,
             sequence_id=sequence_id,
@@ -319,7 +321,7 @@ class ChunkLimits:
     """The size limits of a chunk."""
 
     max_message_size: int
-    """The broker's limit of an entry with its metadata, in bytes."""
+    """The broker's limit of an entry including its metadata, in bytes."""
     max_chunk_bytes: int | None = None
     """The application's limit of the payload of a chunk, in bytes; None: no limit."""
 

@@ -16,7 +16,7 @@ class ProducerInterceptor:
     """
 
     def before_send(self, topic: str, message: Outgoing) -> Outgoing:
-        """Return the message to send instead, before it is routed, batched and encrypted.
+        """Return the message to be sent in its place, before it is routed, batched and encrypted.
 
         Its value is bytes, encoded by the schema if the producer has one.
         """
@@ -43,7 +43,7 @@ class ProducerInterceptors(Interceptors[ProducerInterceptor]):
         self._topic = topic
 
     def before_send(self, message: bytes | Outgoing) -> Outgoing:
-        """Return the message as the last interceptor has returned it."""
+        """Return the message that results from calling all interceptors in order."""
         outgoing = Outgoing(message) if isinstance(message, bytes) else message
         for one in self._interceptors:
             try:
@@ -58,7 +58,7 @@ class ProducerInterceptors(Interceptors[ProducerInterceptor]):
 
     @contextmanager
     def sending(self, message: Outgoing) -> Iterator[None]:
-        """Tell all interceptors the error if the message cannot be sent in this block."""
+        """Notify all interceptors of the error if this block cannot send the message."""
         try:
             yield
         except BaseException as error:
@@ -68,7 +68,7 @@ class ProducerInterceptors(Interceptors[ProducerInterceptor]):
     def on_receipt(
         self, message: Outgoing, message_id: MessageId | None, error: BaseException | None
     ) -> None:
-        """Tell all interceptors the outcome."""
+        """Notify all interceptors of the outcome."""
         for one in self._interceptors:
             try:
                 one.on_receipt(self._topic, message, message_id, error)

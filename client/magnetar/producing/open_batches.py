@@ -1,4 +1,4 @@
-"""The batches of one producer that are being filled."""
+"""The open batches of one producer."""
 
 import asyncio
 
@@ -57,7 +57,7 @@ class OpenBatches:
         return not self._batch.messages and not self._keyed
 
     def add(self, message: bytes | Outgoing, txn: Transaction | None) -> Receipt:
-        """Add a message, for which there is room, to a batch of its transaction, or of none."""
+        """Add a message, for which there is room, to a batch of its transaction or of none."""
         # promise[txn is not self._txn -> self._txn is None and txn is not None]: batches never mix
         if txn is not self._txn:
             self._begin(txn)
@@ -82,7 +82,7 @@ class OpenBatches:
     def add_packed(
         self, messages: SameMessages | Packed, txn: Transaction | None
     ) -> "asyncio.Future[tuple[int, int]]":
-        """Send all messages at once as one batch; return the future of its receipt."""
+        """Send the messages as one batch at once; return the future of the receipt."""
         self._begin(txn)  # promise[txn -> None]: an encoded batch is in its transaction
         batch = self._new_batch()
         batch.messages = messages
@@ -113,7 +113,7 @@ class OpenBatches:
                 self._outbox.send(batch)
 
     def end(self, error: MagnetarError) -> None:
-        """Reject the messages of all batches."""
+        """Reject the messages of all open batches with the error."""
         if self._timer is not None:
             self._timer.cancel()
         batches = list(self._keyed.values())

@@ -31,7 +31,7 @@ class ProducerOptions:
     compression: str = "none"
     batching: BatchLimits = BATCHED
     key_batching: bool = False
-    """Whether a batch holds messages of one key only, as Key_Shared subscriptions require."""
+    """Whether a batch holds messages of only one key, as Key_Shared subscriptions require."""
     chunking: bool = False
     """Whether a message too large for an entry is sent in chunks; else MessageTooLarge."""
     max_chunk_bytes: int | None = None
@@ -40,8 +40,9 @@ class ProducerOptions:
     max_pending_bytes: int = 64 * 1024 * 1024
     send_timeout_s: float = 30.0
     schema: Schema[Any] | None = None
-    """The schema of the values, one of `magnetar.schema`; None: they are bytes.  The broker refuses
-    a schema that does not fit the topic's."""
+    """The schema of the values, from `magnetar.schema`; None means bytes. The broker refuses a
+    schema that does not fit the topic's.
+    """
     access_mode: str = "shared"
     """shared; exclusive: fails if there is another producer; wait_for_exclusive: opening waits for
     its turn; exclusive_with_fencing: closes the others with ProducerFenced."""
@@ -51,19 +52,19 @@ class ProducerOptions:
     """The hash from keys to partitions: murmur3; java or cpp, the defaults of the official clients
     for Java and for C++, the latter also of those that wrap it, such as Python's."""
     lazy: bool = False
-    """Whether the producers of all partitions but one are opened on first use."""
+    """Whether all partitions but one are opened on first use."""
     initial_sequence_id: int | None = None
     """The last sequence id that was used; None: the one the broker has for the name, or -1."""
     initial_subscription: str | None = None
-    """A subscription to create with the topic, so that all messages are retained for it."""
+    """The subscription created with the topic, so that all of its messages are retained."""
     properties: Mapping[str, str] = field(default_factory=dict)
-    """Properties that the broker shows with the producer in its statistics."""
+    """Properties of the producer that the broker shows in its statistics."""
     interceptors: Sequence[ProducerInterceptor] = ()
     """The interceptors, called in this order for every message."""
     encryption_keys: Sequence[str] = ()
     """The names of the keys with which messages are encrypted; empty: no encryption."""
     key_reader: KeyReader | None = None
-    """The source of the public keys of these names."""
+    """The source of the public keys in `encryption_keys`."""
     on_encryption_failure: str = FAIL
     """The action without public keys; fail: opening the producer raises EncryptionFailed.
     send: messages are sent unencrypted, with a warning."""

@@ -1,4 +1,4 @@
-"""The batches of one producer on their way to the broker."""
+"""The batches of one producer that wait to be sent."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ class Outbox:
         clock: Clock,
     ) -> None:
         self.max_message_size = DEFAULT_MAX_MESSAGE_SIZE
-        """The limit of the broker for one entry, in bytes."""
+        """The broker's limit for one entry, in bytes."""
         self.next_sequence_id = 0
         self._topic = registration.topic
         self._registration = registration
@@ -42,7 +42,7 @@ class Outbox:
 
     @property
     def is_open(self) -> bool:
-        """Whether `open` was called."""
+        """Whether the outbox has been opened."""
         return self._sender is not None
 
     def open(self, sender: Sender, last_sequence_id: int) -> None:
@@ -65,7 +65,9 @@ class Outbox:
             self.send_waiting()
 
     def send_waiting(self, registered_on: Connection | None = None) -> None:
-        """Send what waits, by default on the connection of the registration, if there is one."""
+        """Send the waiting batches, by default on the connection of the registration, if there is
+        one.
+        """
         while self._waiting:
             try:
                 sender = self._sender_of(self._waiting[0])
@@ -77,7 +79,7 @@ class Outbox:
             self._send_by(sender, self._waiting.popleft(), registered_on)
 
     def end(self, error: MagnetarError) -> None:
-        """Reject all batches that wait."""
+        """Reject all waiting batches with the error."""
         waiting, self._waiting = self._waiting, deque()
         for batch in waiting:
             self._outcomes.rejected(batch, error)

@@ -12,7 +12,7 @@ MAX_FAILURES_KEPT = 100
 
 
 class Outcomes:
-    """Tells receipts, statistics and those who wait for room what has become of a batch."""
+    """Reports the outcome of a batch to receipts, statistics, and tasks that wait for room."""
 
     def __init__(self, topic: str, room: SendRoom) -> None:
         self.counts = ProducerStatistics(topic)
@@ -20,7 +20,7 @@ class Outcomes:
         self._failed: deque[Batch] = deque(maxlen=MAX_FAILURES_KEPT)
 
     def stored(self, batch: Batch, ledger: int, entry: int, took_s: float) -> None:
-        """Record that the broker has stored a batch, `took_s` after it was sent."""
+        """Record that the broker has stored a batch `took_s` seconds after it was sent."""
         self.counts.stored(len(batch.messages), batch.size, took_s)
         self._room.give_back(len(batch.messages), batch.size)
         batch.stored(ledger, entry)

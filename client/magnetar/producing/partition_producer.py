@@ -1,4 +1,4 @@
-"""The producer of one partition: its registration, and what the application asks of it."""
+"""The producer of one partition: registration, and the operations of the application."""
 
 import asyncio
 from dataclasses import replace
@@ -40,7 +40,7 @@ from magnetar_proto.commands import encode
 
 
 class PartitionProducer:
-    """One producer of a topic that is not partitioned, or of one partition."""
+    """A producer of an unpartitioned topic or of one partition."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class PartitionProducer:
         self.topic = topic
         self.name = options.name
         self.error: MagnetarError | None = None
-        """The error after which it sends nothing; None before."""
+        """The error that ended the producer; None before."""
         self._settings = settings
         self._id = producer_id
         self._options = options
@@ -82,7 +82,7 @@ class PartitionProducer:
 
     @property
     def is_connected(self) -> bool:
-        """Whether it is registered with a broker at the moment."""
+        """Whether the producer is registered with a broker now."""
         return self._registration.connection is not None
 
     @property
@@ -102,7 +102,7 @@ class PartitionProducer:
         )
 
     def has_room(self) -> bool:
-        """Tell whether one more message may become pending."""
+        """Return whether one more message may become pending."""
         return self._room.is_free()
 
     async def room(self) -> None:
@@ -141,7 +141,7 @@ class PartitionProducer:
     def send_packed(
         self, messages: SameMessages | Packed, txn: Transaction | None = None
     ) -> "asyncio.Future[tuple[int, int]]":
-        """Send all messages at once as one batch; return the future of its receipt.
+        """Send the messages as one batch at once; return the future of the receipt.
 
         Call it while there is room.  More than `max_pending_messages` may be pending afterwards.
         The batch is sent even if the future is cancelled.
@@ -156,7 +156,7 @@ class PartitionProducer:
             txn.check_open()
 
     def send_batch_now(self) -> None:
-        """Send the batch that is being filled without waiting for more messages."""
+        """Send the open batch without waiting for more messages."""
         self._batches.send_batch_now()
 
     async def flush(self) -> None:
@@ -277,7 +277,7 @@ class PartitionProducer:
         return await answer  # type: ignore[no-any-return]
 
     def _end(self, error: MagnetarError) -> None:
-        """Fail every pending message, and refuse all later ones, with this error."""
+        """Fail all pending messages, and refuse later ones, with this error."""
         self.error = error
         self._outbox.end(error)
         self._batches.end(error)

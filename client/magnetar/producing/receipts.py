@@ -9,7 +9,7 @@ from magnetar_proto.ids import ChunkedMessageId, MessageId
 
 
 class Receipt:
-    """The outcome of one message: awaiting it returns its MessageId, or raises the error."""
+    """The outcome of one message; awaiting it returns the MessageId, or raises the error."""
 
     __slots__ = ("_batch", "_index", "_partition")
 

@@ -19,7 +19,7 @@ HASHES: dict[str, Callable[[str], int]] = {
 String.hashCode; cpp that of the C++ client and those that wrap it, such as Python's."""
 
 Router = Callable[[Outgoing, int], int]
-"""Returns the partition, from 0, for a message and the number of partitions of its topic."""
+"""Returns the partition, from 0, of a message; the second argument is the number of partitions."""
 
 
 def partition_of(key: str | bytes, count: int, hashing: str = MURMUR3) -> int:
@@ -55,7 +55,7 @@ class Routing:
         return None
 
     def turn(self, count: int) -> int:
-        """Return the present partition of messages that do not determine it."""
+        """Return the present partition of messages that no key or router assigns."""
         return self._turn % count
 
     def next_turn(self, count: int) -> int:

@@ -1,4 +1,4 @@
-"""The limits of the messages of one producer that have no receipt."""
+"""The limits of one producer's messages without receipt."""
 
 import asyncio
 
@@ -7,7 +7,7 @@ from magnetar.base.memory import MemoryLimit
 
 
 class SendRoom:
-    """Counts these messages, and tells whether there is room for more, also in the client."""
+    """Counts the messages without receipt, and decides whether there is room for more."""
 
     def __init__(self, topic: str, max_messages: int, max_bytes: int, memory: MemoryLimit) -> None:
         self._topic = topic
@@ -19,7 +19,7 @@ class SendRoom:
         self._changed = asyncio.Event()
 
     def is_free(self) -> bool:
-        """Tell whether one more message may become pending."""
+        """Return whether one more message may become pending."""
         return (
             self.messages < self._max_messages
             and self.bytes < self._max_bytes
@@ -27,7 +27,7 @@ class SendRoom:
         )
 
     def full(self) -> QueueFull:
-        """Return the error for a message for which there is no room."""
+        """Return the error of a message for which there is no room."""
         limited = "" if self._memory.has_room() else ", and memory_limit is reached"
         return QueueFull(f"{self.messages} messages to {self._topic} have no receipt{limited}")
 
@@ -39,19 +39,19 @@ class SendRoom:
             self._memory.sends(size)
 
     def give_back(self, messages: int, size: int) -> None:
-        """Count messages that have an outcome, and wake those who wait for room."""
+        """Release the room of messages that have an outcome, and wake waiting tasks."""
         self.take(-messages, -size)
         self._changed.set()
 
     def expect(self) -> None:
-        """Let `changed` wait for what happens from now on."""
+        """Make `changed` wait for events from now on."""
         self._changed.clear()
 
     async def changed(self) -> None:
-        """Wait until messages have got their outcome, or there is room in memory."""
+        """Wait until messages have an outcome, or there is room in memory."""
         with self._memory.waking(self._changed.set):
             await self._changed.wait()
 
     def wake(self) -> None:
-        """Wake those who wait for room: there will be none."""
+        """Wake the tasks that wait for room, which will not come."""
         self._changed.set()

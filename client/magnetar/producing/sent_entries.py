@@ -1,4 +1,4 @@
-"""The entries of one producer whose receipts have not arrived."""
+"""The entries of one producer without receipt."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -22,9 +22,9 @@ class _Pending:
     batch: Batch
     deadline_s: float
     is_written: bool
-    """Whether a broker may have received it."""
+    """Whether a broker may have received the entry."""
     is_last: bool
-    """Whether it is the last chunk of its message, which determines the outcome."""
+    """Whether the entry is the last chunk of its message, whose outcome it determines."""
 
 
 class SentEntries:
@@ -74,7 +74,7 @@ class SentEntries:
             self._expiry = self._clock.at(deadline_s, self._expire)
 
     def send_again(self, connection: Connection) -> None:
-        """Send all entries on a connection on which the producer is registered."""
+        """Send all entries on a connection where the producer is registered."""
         for pending in self._pending:
             pending.is_written = True
             connection.write(pending.frame)
@@ -122,7 +122,7 @@ class SentEntries:
         self._outcomes.rejected(pending.batch, error)
 
     def give_up_in_transactions(self) -> None:
-        """Give up batches that a broker may have stored for a transaction, which is then aborted.
+        """Fail batches that a broker may have stored for a transaction, which is then aborted.
 
         Without deduplication a resent batch would be stored twice, and committed twice.
         """
@@ -155,7 +155,7 @@ class SentEntries:
             self._expiry = self._clock.at(self._pending[0].deadline_s, self._expire)
 
     def end(self, error: MagnetarError) -> None:
-        """Reject all batches: no receipt will arrive."""
+        """Reject all batches with the error, because no receipt will arrive."""
         if self._expiry is not None:
             self._expiry.cancel()
         while self._pending:

@@ -14,7 +14,7 @@ def check(parsed: Any) -> bool:
 
 
 class _Walk:
-    """Traverses a definition as fastavro has parsed it: with full names."""
+    """Traverses a definition parsed by fastavro, in which all names are full names."""
 
     def __init__(self) -> None:
         self.is_recursive = False

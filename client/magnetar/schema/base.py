@@ -34,7 +34,7 @@ class Schema(ABC, Generic[T]):
         return self
 
     def encode_message(self, message: Outgoing[T]) -> Outgoing:
-        """Return the message with its value encoded; a value of None is null."""
+        """Return the message with its value encoded; a value of None becomes null."""
         if message.value is None or message.is_null:
             return with_value(message, None)
         return with_value(message, self.encode(message.value))
@@ -67,7 +67,7 @@ class Bytes(Schema[bytes]):
 
 
 class Encoded(Bytes):
-    """Bytes that the application encodes and decodes itself, by a schema that is registered."""
+    """Passes bytes that the application encodes itself, and registers a schema for them."""
 
     def __init__(self, info: SchemaInfo) -> None:
         self.info = info

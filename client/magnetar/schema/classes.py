@@ -33,7 +33,7 @@ FloatField = Annotated[float, AvroType("float")]
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of a class."""
+    """A field of a dataclass."""
 
     name: str
     type: Any
@@ -102,7 +102,7 @@ def made(kind: type, values: dict[str, Any]) -> Any:
 
 
 def unwrapped(kind: Any) -> tuple[Any, AvroType | None]:
-    """Return the type without Annotated, and its AvroType, if any."""
+    """Return the type without Annotated, and its AvroType if present."""
     if get_origin(kind) is not Annotated:
         return kind, None
     inner, *notes = get_args(kind)

@@ -27,7 +27,7 @@ from magnetar.schema.times import (
 )
 
 Names = dict[str, object]
-"""The classes defined so far, by their names: a later use refers to the name."""
+"""The classes defined so far, by name; later uses refer to the name."""
 
 
 class FieldType(ABC):
@@ -47,7 +47,7 @@ class FieldType(ABC):
 
 
 class Null(FieldType):
-    """The type of None."""
+    """Avro's type for None."""
 
     def definition(self, names: Names) -> Any:
         return "null"
@@ -118,7 +118,7 @@ class Real(FieldType):
 
 
 class Text(FieldType):
-    """The type of str."""
+    """Avro's type for str."""
 
     def definition(self, names: Names) -> Any:
         return "string"
@@ -162,7 +162,7 @@ class Binary(FieldType):
 
 
 class Logical(FieldType):
-    """A Python type that is a number or a text with a logical type in Avro."""
+    """Avro's type for a Python type that is stored as a number or text with a logical type."""
 
     def __init__(
         self,
@@ -194,7 +194,7 @@ class Logical(FieldType):
 
 
 class Member(FieldType):
-    """The type of members of an enum, written as their names."""
+    """Avro's type for members of an enum, which are written as names."""
 
     def __init__(self, kind: type[Enum]) -> None:
         self._kind = kind
@@ -217,7 +217,7 @@ class Member(FieldType):
 
 
 class Items(FieldType):
-    """The type of lists."""
+    """Avro's type for lists."""
 
     def __init__(self, item: FieldType) -> None:
         self._item = item

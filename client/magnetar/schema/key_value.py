@@ -20,7 +20,7 @@ ENCODINGS = (INLINE, SEPARATED)
 _ENCODING = "kv.encoding.type"
 _LENGTH = struct.Struct(">i")
 _NONE = -1
-"""The length that stands for a part that is None."""
+"""The length that marks a part that is None."""
 
 
 class KeyValue(Schema[tuple[K, W]], Generic[K, W]):
@@ -92,7 +92,7 @@ def _pair(value: Any) -> Any:
 
 
 def join(key: bytes | None, value: bytes | None) -> bytes:
-    """Join two parts, each preceded by its length."""
+    """Join two parts, each after its length."""
     return b"".join(
         _LENGTH.pack(_NONE) if part is None else _LENGTH.pack(len(part)) + part
         for part in (key, value)

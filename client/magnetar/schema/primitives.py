@@ -23,7 +23,7 @@ class String(Schema[str]):
 
 
 class Bool(Schema[bool]):
-    """A schema of one byte, 1 or 0."""
+    """A schema of booleans in one byte, 1 or 0."""
 
     info = SchemaInfo(pb.Schema.Bool, name="Boolean")
 

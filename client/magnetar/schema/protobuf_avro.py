@@ -47,7 +47,7 @@ def _field(field: FieldDescriptor, known: set[str]) -> dict[str, Any]:
 
 
 def _type(field: FieldDescriptor, known: set[str]) -> tuple[Any, Any]:
-    """Return the type of one value of the field, and its default."""
+    """Return the Avro type of one value of the field, with its default."""
     if field.message_type is not None:
         record = _record(field.message_type, known)
         is_optional = not (field.is_repeated or field.is_required)

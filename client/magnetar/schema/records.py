@@ -29,7 +29,7 @@ class Json(Schema[T], Generic[T]):
         definition: Mapping[str, Any] | None = None,
         namespace: str = "",
     ) -> None:
-        """`definition` is an Avro schema, which is not used to check the values."""
+        """`definition` is an Avro schema, which is registered but not used to check values."""
         self._type = None if kind is None else field_type(kind, True)
         text = definition_text(self._type, definition, namespace)
         self.info = SchemaInfo(pb.Schema.Json, text, "JSON")
@@ -50,7 +50,7 @@ class Json(Schema[T], Generic[T]):
 def definition_text(
     kind: FieldType | None, definition: Mapping[str, Any] | None, namespace: str
 ) -> bytes:
-    """Return the text of the given definition, or of one generated from a class."""
+    """Return the text of the definition, which is generated from the class if none is given."""
     if (kind is None) == (definition is None):
         raise ValueError("give either a class or a definition")
     if kind is None:

@@ -18,11 +18,11 @@ MAX_READERS = 1000
 """The number of versions whose decoders a consumer keeps."""
 
 Version = tuple[str, bytes]
-"""A topic, without the number of a partition, and a version of its schema."""
+"""A topic, without partition number, and a version of its schema."""
 
 
 class SchemaVersions:
-    """The schemas of topics by version, for all consumers of a client."""
+    """The schemas of topics by version, shared by all consumers of a client."""
 
     def __init__(self, ask: Callable[[str, bytes], Awaitable[SchemaInfo]]) -> None:
         self._ask = ask
@@ -44,7 +44,7 @@ class SchemaVersions:
 
 
 class WriterSchemas(Generic[V]):
-    """Provides the decoders of the messages of one consumer, by the schemas of their writers.
+    """Provides the decoders of one consumer's messages, by the schemas of their writers.
 
     `prepare` is the callback for `Inbox.prepare`.
     """

@@ -15,11 +15,11 @@ PLUGINS: Final = {
     f"{_JAVA}.oauth2.AuthenticationOAuth2": "oauth2",
     f"{_JAVA}.AuthenticationDisabled": "none",
 }
-"""The short name of each plugin, by its class in Java."""
+"""The short name of each authentication plugin, by its Java class."""
 
 
 def authentication_of(plugin: str, parameters: str) -> Authentication | None:
-    """Return the authentication of a plugin and its parameters; None for no authentication.
+    """Return the authentication that a plugin and its parameters describe; None for none.
 
     Raises CredentialsError with the reason, which does not contain the parameters.
     """

@@ -20,10 +20,10 @@ from magnetar.base.base_errors import CredentialsError, CredentialsUnavailable
 from magnetar.security.authentication import Bearer
 
 REQUEST_S: Final = 10.0
-"""The time limit of one request to the issuer."""
+"""The seconds that one request to the issuer may take."""
 MAX_ANSWER: Final = 1 << 20
 LEFT_OF_LIFE: Final = 0.1
-"""The part of a token's life that is left when the token is replaced: none expires in use."""
+"""The fraction of a token's lifetime left when it is replaced, so that none expires in use."""
 DISCOVERY: Final = "/.well-known/openid-configuration"
 
 
@@ -35,7 +35,7 @@ class _Held:
 
 
 class OAuth2(Bearer):
-    """Fetches tokens from an issuer, and a new one before the last expires.
+    """Fetches tokens from an issuer, and renews each before it expires.
 
     The client is given by `key_file`, a path, file: or data: URL of a JSON object with client_id
     and client_secret, or by `client_id` and `client_secret`.  The issuer's token endpoint is found
@@ -68,7 +68,7 @@ class OAuth2(Bearer):
         self._fetching = Lock()
 
     def token(self, *, renewed: bool = False) -> str:
-        """Return the current token, or a new one; only one thread at a time asks the issuer."""
+        """Return the current token or a new one; only one thread at a time asks the issuer."""
         asked_s = self._now_s()
         with self._fetching:
             held = self._held
@@ -162,7 +162,7 @@ def _text(answer: dict[str, Any], member: str, where: str) -> str:
 
 
 def _guarded(url: str, what: str) -> str:
-    """Return the URL, if secrets sent there cannot be intercepted."""
+    """Return the URL; raise unless secrets sent there are protected from interception."""
     where = urlsplit(url)
     host = where.hostname or ""
     if where.scheme == "https" and host:

@@ -10,7 +10,7 @@ from magnetar.security.tls import Tls, TlsContexts
 
 
 class Security:
-    """The credentials and TLS of one client."""
+    """The credentials and the TLS settings of one client."""
 
     def __init__(self, auth: Authentication | None = None, tls: Tls | None = None) -> None:
         self._auth = auth

@@ -20,7 +20,7 @@ class Tls:
     trust_file: str | Path | None = None
     """The certificates of trusted authorities; None for those of the system."""
     cert_file: str | Path | None = None
-    """The client's certificate, for brokers that ask for one."""
+    """The client's certificate, for brokers that require one."""
     key_file: str | Path | None = None
     """The key of `cert_file`; None if it is in the same file."""
     verify_hostname: bool = True
@@ -28,10 +28,10 @@ class Tls:
     allow_insecure: bool = False
     """Whether to accept any certificate: an attacker on the network can then read everything."""
     context: ssl.SSLContext | None = field(default=None, repr=False)
-    """A context that is used unchanged, in place of the settings above."""
+    """A context to be used unchanged, in place of the settings above."""
 
     def warn(self) -> None:
-        """Log a warning for each check that is disabled."""
+        """Log a warning for each disabled check."""
         if self.context is not None:
             return
         if self.allow_insecure:
@@ -54,7 +54,7 @@ class Tls:
 
 
 class TlsContexts:
-    """The TLS context of one client, renewed when one of its files has changed."""
+    """The TLS context of one client, which is renewed when one of its files changes."""
 
     def __init__(self, tls: Tls) -> None:
         self._tls = tls

@@ -21,7 +21,7 @@ from typing import Self
 STOP_S = 30.0
 COMMAND = (sys.executable, "-c", "from magnetar.cli import main; main()")
 LAST_LINE = "  durability"
-"""The beginning of the last line of the banner of a broker that is ready."""
+"""The beginning of the last line that a broker prints when it is ready."""
 ADDRESS = re.compile(r"^  (clients|HTTP) +\S+?:(?://)?\S*?(\d+)$", re.MULTILINE)
 
 
@@ -55,7 +55,7 @@ class Broker:
 
     @property
     def service_url(self) -> str:
-        """The URL for clients."""
+        """The URL at which clients connect."""
         return f"pulsar://127.0.0.1:{self.port}"
 
     @property
@@ -78,7 +78,9 @@ class Broker:
         return self._log_path.read_text(errors="replace")
 
     def start(self) -> Self:
-        """Start the broker and wait until it is ready; BrokerNotStarted gives the reason if not."""
+        """Start the broker, and wait until it is ready; BrokerNotStarted gives the reason if it
+        fails.
+        """
         if self._process is not None:
             return self
         if self._temporary is None:

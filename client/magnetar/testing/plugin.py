@@ -9,7 +9,7 @@ from magnetar.testing import Broker
 
 @pytest.fixture(scope="session")
 def pulsar_broker() -> Iterator[Broker]:
-    """Start one broker for all tests of the run; each test must use topics of its own."""
+    """Start one broker for all tests of the run; tests must use different topics."""
     with Broker() as broker:
         yield broker
 

@@ -85,7 +85,7 @@ class Coordinators:
             raise
 
     async def _connection(self, coordinator: int) -> Connection:
-        """Return a connection to the broker of this coordinator, after the broker has opened it."""
+        """Return a connection to the coordinator's broker after the coordinator was loaded."""
         known = self._connected.get(coordinator)
         if known is not None and known.is_open:
             return known

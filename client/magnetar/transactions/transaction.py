@@ -46,7 +46,7 @@ A_co = TypeVar("A_co", bound=CollectedAcks, covariant=True)
 
 
 class AckingEnd(Protocol[A_co]):
-    """A consumer of one partition."""
+    """The consumer of one partition, as its transactions use it."""
 
     def in_transaction(self, txn: "Transaction") -> A_co:
         """Create the object that collects the acknowledgements of a transaction."""
@@ -66,7 +66,7 @@ class Transaction(Closing):
                 f"timeout_s must be above 0 and at most {MAX_TIMEOUT_S:g}, but is {timeout_s}"
             )
         self.timeout_s = timeout_s
-        """The time after which the coordinator aborts it if it is still open."""
+        """The seconds after which the coordinator aborts the transaction if it is still open."""
         self.operation_timeout_s = settings.operation_timeout_s
         self._clock = settings.clock
         self._coordinators = coordinators
@@ -88,8 +88,8 @@ class Transaction(Closing):
 
     @property
     def state(self) -> str:
-        """One of: not begun, beginning, open, handed over, committing, committed, aborting,
-        aborted, unknown.
+        """The state: not begun, beginning, open, handed over, committing, committed, aborting,
+        aborted, or unknown.
 
         In a forked child, the state of a transaction of the parent is: the parent's.
         """
@@ -99,7 +99,7 @@ class Transaction(Closing):
         return "a transaction" if self._id is None else f"transaction {self._id}"
 
     async def begin(self) -> None:
-        """Begin it at a coordinator; NotAllowed if the cluster has no transactions."""
+        """Begin the transaction at a coordinator; NotAllowed if the cluster has no transactions."""
         if self._state != "not begun":
             raise Closed(f"{self} was begun before: use another one")
         self._state = "beginning"
@@ -114,7 +114,7 @@ class Transaction(Closing):
         self._state = "open"
 
     def resume(self, txn_id: tuple[int, int]) -> None:
-        """Resume a transaction that was handed over, here or in another process, without `begin`.
+        """Resume a transaction that was handed over, here or in another process; replaces `begin`.
 
         Its timeout is the one with which it was begun.
         """
@@ -124,7 +124,7 @@ class Transaction(Closing):
         self._state = "open"
 
     async def hand_over(self) -> tuple[int, int]:
-        """Wait for all operations, and return the id with which the transaction can be resumed.
+        """Wait for all operations, and return the id with which another process can resume.
 
         If an operation has failed, this aborts and raises its error.  ValueError if it acknowledges
         messages: only their own consumer can handle the outcome.
@@ -170,7 +170,7 @@ class Transaction(Closing):
             acks.committed()
 
     async def abort(self) -> None:
-        """Abort it: its messages are never delivered, and those it acknowledged are redelivered."""
+        """Abort: published messages are never delivered, and acknowledged ones are redelivered."""
         self.check_open()
         self._state = "aborting"
         try:
@@ -193,7 +193,7 @@ class Transaction(Closing):
         self._state = "aborted"
 
     async def close(self) -> None:
-        """Abort it, if it is open."""
+        """Abort the transaction if it is open."""
         if self._state == "open":
             await self.abort()
 
@@ -212,7 +212,7 @@ class Transaction(Closing):
     # -- for producers and consumers
 
     def check_open(self) -> None:
-        """Raise Closed unless it is open."""
+        """Raise Closed unless the transaction is open."""
         if self._state != "open":
             raise Closed(f"{self} is {self._state}, and takes nothing any more: use another one")
 
@@ -222,7 +222,7 @@ class Transaction(Closing):
             self._failure = error  # promise: a transaction of which a part failed does not commit
 
     def adds(self, done: asyncio.Future[Any], end: SendingEnd) -> None:
-        """Add a batch to it, whose outcome will be in `done`."""
+        """Add a batch to the transaction; the batch's outcome will be in `done`."""
         if done not in self._sends:
             self._sends[done] = end
             done.add_done_callback(self._sent)
@@ -238,7 +238,7 @@ class Transaction(Closing):
         return known
 
     async def add_subscription(self, topic: str, name: str) -> None:
-        """Add a subscription at the coordinator, before its messages are acknowledged."""
+        """Add a subscription at the coordinator, which must precede acknowledgements there."""
         known = self._added.get((topic, name))
         if known is None:
             command = pb.CommandAddSubscriptionToTxn(
@@ -250,7 +250,7 @@ class Transaction(Closing):
         await asyncio.shield(known)
 
     def acks(self, consumer: AckingEnd[A_co]) -> A_co:
-        """Return the object that collects its acknowledgements of this partition's messages."""
+        """Return the object that collects the transaction's acknowledgements of this partition."""
         self.check_open()
         known = self._acks.get(consumer)
         if known is None:
@@ -275,7 +275,7 @@ class Transaction(Closing):
             ) from None
 
     def forked(self, error: Closed) -> None:
-        """Make it unusable in a forked child: it is the parent's."""
+        """Make the transaction unusable in a forked child, because it belongs to the parent."""
         self._state = "the parent's"
 
     # -- ending
@@ -344,7 +344,7 @@ class Transaction(Closing):
         await self._coordinators.end(self.id[0], command, f"ending {self}")
 
     async def _give_up(self) -> None:
-        """Abort it, without raising an error of the abort."""
+        """Abort the transaction; an error of the abort is only logged."""
         try:
             await self.abort()
         except MagnetarError as failure:

@@ -26,7 +26,7 @@ class Connecting:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
-        """Create the settings from all option values; ValueError names an option that is absent."""
+        """Create the settings from all option values; ValueError names a missing option."""
         if values[SERVICE_URL] is None:
             raise ValueError(f"option {SERVICE_URL!r} is missing, such as pulsar://localhost:6650")
 

@@ -14,7 +14,7 @@ from typing import Any
 logger = logging.getLogger(__name__)
 
 OF_SPARK = ("checkpointLocation", "queryName")
-"""The options that Spark adds to those of a sink."""
+"""The options that Spark itself adds to those of a sink."""
 
 MULTIPLES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 UNITS_MS = {
@@ -43,7 +43,7 @@ class Use(Flag):
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option; `parse` raises a ValueError that says what is expected."""
+    """One option; its `parse` raises a ValueError that says what is expected."""
 
     name: str
     use: Use
@@ -51,12 +51,12 @@ class Option:
     """The meaning, for the documentation."""
     parse: Callable[[str], Any] = str
     default: Any = None
-    """The default value, not its text."""
+    """The default value, parsed."""
     aliases: tuple[str, ...] = ()
     is_secret: bool = False
     """Whether errors must not contain the value."""
     has_effect: bool = True
-    """Whether it has an effect; if not, it is accepted, for migrated queries, with a warning."""
+    """Whether the option is used; if not, it is accepted with a warning, to ease migration."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -109,7 +109,7 @@ def _unknown(name: str, use: Use, rows: list[Option]) -> str:
 
 
 def flag(text: str) -> bool:
-    """Parse true or false."""
+    """Parse "true" or "false"."""
     found = {"true": True, "false": False}.get(text.strip().lower())
     if found is None:
         raise ValueError("expected true or false")
@@ -152,7 +152,7 @@ def duration_ms(text: str) -> int:
 
 
 def one_of(*words: str) -> Callable[[str], str]:
-    """Return a parser of these words, ignoring case."""
+    """Return a parser that accepts these words in any case."""
 
     def parse(text: str) -> str:
         for word in words:
@@ -164,7 +164,7 @@ def one_of(*words: str) -> Callable[[str], str]:
 
 
 def text(given: str) -> str:
-    """Return any text that is not empty."""
+    """Return the text; ValueError if it is empty."""
     if not given.strip():
         raise ValueError("expected a text that is not empty")
     return given.strip()

@@ -32,7 +32,7 @@ def _url(given: str) -> str:
 def _client(
     name: str, meaning: str, parse: Callable[[str], Any] = text, *more: Any, **others: Any
 ) -> Option:
-    """Declare an option of the client, under its name in Pulsar's Java client."""
+    """Declare an option of the client by its name in Pulsar's Java client."""
     option = Option(f"{CLIENT}{name}", Use.BOTH, meaning, parse, *more, **others)
     return replace(option, aliases=(name,))
 
@@ -48,7 +48,7 @@ def _write(name: str, meaning: str, *more: Any, **others: Any) -> Option:
 
 
 def _producer(name: str, meaning: str, *more: Any, **others: Any) -> Option:
-    """Declare an option of producers, under its name in Pulsar's Java client."""
+    """Declare an option of producers by its name in Pulsar's Java client."""
     return replace(_write(f"{PRODUCER}{name}", meaning, *more, **others), aliases=(name,))
 
 

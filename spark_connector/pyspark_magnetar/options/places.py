@@ -37,13 +37,13 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """The positions of all partitions."""
+    """The start or end positions of all partitions."""
 
     default: Place | None = None
     by_topic: Mapping[str, Place] = field(default_factory=dict)
 
     def of(self, partition: str) -> Place | None:
-        """Return the position of the partition, of its topic, or the default, which may be None."""
+        """Return the position given for the partition, its topic or all; None if none is given."""
         found = self.by_topic.get(partition)
         if found is None:
             found = self.by_topic.get(str(TopicName.parse(partition).base))

@@ -48,7 +48,7 @@ class Rows:
         self._bytes += decoded.size
 
     def to_batch(self) -> pa.RecordBatch:
-        """Return the batch of all rows that are kept; may raise Undecodable."""
+        """Return the batch of all kept rows; raises Undecodable."""
         arrays, kept = self._values.arrays() if self._values is not None else ([], None)
         gathered = Gathered(self._entries)
         for field in list(self._schema)[len(arrays) :]:

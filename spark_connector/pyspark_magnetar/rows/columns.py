@@ -30,7 +30,7 @@ INT64: Final = Struct("=q").pack
 
 
 class Gathered:
-    """The entries of one record batch, at least one, each with at least one message."""
+    """The entries of a record batch: at least one, each with at least one message."""
 
     def __init__(self, entries: Sequence[Decoded]) -> None:
         self.entries = entries
@@ -52,7 +52,7 @@ class Gathered:
 
 
 Column = Callable[[Gathered, pa.DataType], pa.Array]
-"""Builds one column of all messages."""
+"""Builds one column from all messages."""
 
 
 def _values(gathered: Gathered, kind: pa.DataType) -> pa.Array:
@@ -98,7 +98,7 @@ def _nulls_of(gathered: Gathered) -> set[int]:
 
 
 def _number(pack: Callable[[int], bytes], of: Callable[[Decoded], int]) -> Column:
-    """Return a column of numbers, which all messages of an entry share."""
+    """Return a column of a number that all messages of an entry share."""
 
     def column(gathered: Gathered, kind: pa.DataType) -> pa.Array:
         numbers = map(of, gathered.entries)
@@ -111,7 +111,7 @@ def _number(pack: Callable[[int], bytes], of: Callable[[Decoded], int]) -> Colum
 
 
 def _shared(of: Callable[[Decoded], Any]) -> Column:
-    """Return a column of text or bytes that all messages of an entry share, and most entries."""
+    """Return a column of text or bytes that messages of an entry, and of most entries, share."""
 
     def column(gathered: Gathered, kind: pa.DataType) -> pa.Array:
         found = [of(decoded) for decoded in gathered.entries]
@@ -123,7 +123,7 @@ def _shared(of: Callable[[Decoded], Any]) -> Column:
 
 
 def _dense(of: Callable[[Decoded], Sequence[Any]]) -> Column:
-    """Return a column whose values some messages have and others do not."""
+    """Return a column that only some messages have a value for."""
 
     def column(gathered: Gathered, kind: pa.DataType) -> pa.Array:
         found = [of(decoded) for decoded in gathered.entries]
@@ -183,7 +183,7 @@ def _message_ids(gathered: Gathered, kind: pa.DataType) -> pa.Array:
 
 @lru_cache(maxsize=64)
 def _around_entry(ledger: int, partition: int) -> tuple[bytes, bytes]:
-    """Return the encoded MessageIdData before the number of the entry, and behind it."""
+    """Return the encoded MessageIdData before the entry's number, and after it."""
     without = MessageId(ledger, 0, -1, partition).to_pb()
     without.ClearField("entryId")
     before = pb.MessageIdData(ledgerId=without.ledgerId).SerializePartialToString()

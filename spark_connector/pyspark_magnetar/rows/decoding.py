@@ -1,4 +1,4 @@
-"""The decoding of an entry to its messages, in columns and without an object for each message.
+"""Decodes an entry to its messages, in columns and without an object per message.
 
 In most batches the messages have heads of equal size, followed by values of equal size: then the
 heads are compared, and the values stay in place, to be cut out of many batches in one
@@ -16,7 +16,7 @@ from magnetar_proto.batch_scan import Scan, scan_batch
 from magnetar_proto.errors import BadBatch
 
 LEAST_STRIDES = 4
-"""The size of a batch below which it is scanned without looking for strides."""
+"""The number of messages below which a batch is scanned without looking for strides."""
 CONTINUED = bytes(range(128, 256))
 
 Properties = tuple[tuple[str, str], ...]
@@ -24,7 +24,7 @@ Properties = tuple[tuple[str, str], ...]
 
 @dataclass(slots=True)
 class Decoded:
-    """The messages of one entry; a column without any values is empty."""
+    """The messages of one entry; a column without values is empty."""
 
     entry: magnetar.Entry
     indexes: Sequence[int]
@@ -32,9 +32,9 @@ class Decoded:
     size: int
     """The size of the values, in bytes."""
     values: Sequence[bytes] = ()
-    """The values one by one, unless there are strides."""
+    """The values one by one, unless the messages form strides."""
     body: bytes = b""
-    """The strides, of equal size, one for each message."""
+    """The strides: equally long byte ranges, one per message."""
     cut: tuple[int, int] | None = None
     """The offset of the value in each stride of the body, and the size of a stride."""
     nulls: Sequence[int] = ()
@@ -92,7 +92,9 @@ def _single(entry: magnetar.Entry) -> Decoded:
 
 
 def _strides(entry: magnetar.Entry, body: bytes, count: int) -> Decoded | None:
-    """Return the batch if its messages are alike, apart from sequence ids; else None."""
+    """Return the batch as strides if its messages differ only in values and sequence ids; else
+    None.
+    """
     stride, rest = divmod(len(body), count)
     if rest or count < LEAST_STRIDES or stride < 6:
         return None
@@ -122,7 +124,7 @@ def _head(encoded: bytes, length: int) -> Scan | None:
 
 
 def _heads_are_equal(body: bytes, start: int, stride: int, count: int, has_ids: bool) -> bool:
-    """Tell whether the first `start` bytes of every stride equal those of the first stride.
+    """Return whether the first `start` bytes of all strides are equal.
 
     A sequence id may differ: it is the last field, and only its size must be equal.
     """

@@ -1,4 +1,4 @@
-"""Values as columns of their schema, decoded with the version of their writer."""
+"""Converts values to columns of their schema, decoding each with its writer's version."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ FindVersion = Callable[[str, bytes], SchemaInfo]
 
 @dataclass(slots=True)
 class EncodedValue:
-    """The parts of a message that a schema decodes."""
+    """The parts of a message that a schema can decode."""
 
     data: bytes
     key: bytes | None
@@ -91,7 +91,7 @@ class ValueColumns:
         return [*arrays, pa.array(data, pa.binary())]
 
     def _parsed_in_blocks(self) -> list[pa.Array] | None:
-        """Parse all values in one step; None if Arrow cannot parse them."""
+        """Parse all values in one step; None if Arrow cannot."""
         schema = self._schema
         if schema.info.type != pb.Schema.Json or not _is_parsed_in_blocks(schema.typed.kind):
             return None

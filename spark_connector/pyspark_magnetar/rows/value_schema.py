@@ -64,7 +64,7 @@ PRIMITIVES: Final[dict[int, T.DataType]] = {
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """A column type, and the conversion of decoded values to it; None: no conversion."""
+    """A column type, and the conversion of decoded values to it; None means no conversion."""
 
     kind: T.DataType
     convert: Convert | None = None
@@ -72,7 +72,7 @@ class Typed:
 
 @dataclass(frozen=True, slots=True)
 class ValueSchema:
-    """The schema of a topic, with the column types of its values."""
+    """The schema of a topic, and the types of its value columns."""
 
     info: SchemaInfo
     is_record: bool
@@ -84,7 +84,7 @@ class ValueSchema:
 
     @property
     def fields(self) -> list[T.StructField]:
-        """The columns."""
+        """The fields of the columns."""
         if self.is_record and isinstance(self.typed.kind, T.StructType):
             return list(self.typed.kind.fields)
         value = T.StructField(VALUE, self.typed.kind)
@@ -92,7 +92,7 @@ class ValueSchema:
 
 
 def value_fields(schema: ValueSchema, mode: str) -> list[T.StructField]:
-    """Return the columns of values, with that of corrupt values if the mode has one."""
+    """Return the fields of value columns; one for corrupt values is added if the mode has it."""
     return schema.fields + ([T.StructField(CORRUPT, T.BinaryType())] if mode == PERMISSIVE else [])
 
 

@@ -13,13 +13,13 @@ import pyarrow.compute as pc
 from magnetar_proto.wire import encode_varint
 
 GROUP_BITS = 14
-"""The bits of a number that two bytes of its varint hold."""
+"""The bits of a number in two bytes of its varint."""
 LAST, NOTHING = 1 << GROUP_BITS, 2 << GROUP_BITS
-"""Offsets in the table of such groups: of last groups, and of the empty one."""
+"""Offsets in the table of two-byte groups: LAST, of final groups, and NOTHING, the empty group."""
 
 
 def joined(*parts: pa.Array | bytes, separator: bytes = b"") -> pa.Array:
-    """Join the parts row by row; null where one of the parts is null."""
+    """Join the parts row by row; null where a part is null."""
     arguments = [_scalar(part) if isinstance(part, bytes) else part for part in parts]
     return pc.call_function("binary_join_element_wise", [*arguments, _scalar(separator)])
 
@@ -38,7 +38,7 @@ def by_distinct(column: pa.Array, encode: Callable[[Any], Any], kind: pa.DataTyp
 
 
 def or_else(column: pa.Array, other: bytes, nulls: pa.Array | None = None) -> pa.Array:
-    """Return the column with `other` where it, or where `nulls`, is null."""
+    """Return the column with values of `other` where the column, or `nulls`, is null."""
     where = column if nulls is None else nulls
     if not where.null_count:
         return column
@@ -51,7 +51,7 @@ def varints(numbers: pa.Array) -> pa.Array:
 
 
 def varint_parts(numbers: pa.Array) -> list[pa.Array]:
-    """Return the parts of `varints`, to be joined: two bytes of all numbers at a time."""
+    """Return the parts of varints, to be joined; each part has two bytes of all numbers."""
     rest = numbers.cast(pa.int64()).view(pa.uint64())
     highest = pc.max(rest).as_py() or 0
     parts: list[pa.Array] = []
@@ -81,8 +81,7 @@ def _number(value: int) -> pa.Scalar:
 
 
 def sized(tag: bytes, *parts: pa.Array) -> list[pa.Array]:
-    """Return the parts, of bytes or text, preceded row by row by a tag and their size as a
-    varint.
+    """Return the parts, each row preceded by a tag and its size as a varint.
 
     They are to be joined later: each join copies everything.
     """
@@ -91,7 +90,7 @@ def sized(tag: bytes, *parts: pa.Array) -> list[pa.Array]:
 
 
 def lengths(parts: Iterable[pa.Array]) -> pa.Array:
-    """Return the sum of the sizes of the parts, in bytes, row by row."""
+    """Return the total size of the parts in bytes, row by row."""
     return reduce(pc.add, map(pc.binary_length, parts))
 
 

@@ -29,10 +29,10 @@ TAKEN: dict[str, tuple[type[T.DataType], ...]] = {
     DELIVER_AT: MOMENTS,
     PROPERTIES: (T.MapType,),
 }
-"""The columns that describe a message, with their types; numeric times are in milliseconds."""
+"""The columns that describe a message, with their types; times are in milliseconds."""
 
 LEFT_OUT = set(METADATA) - set(TAKEN)
-"""The columns of the source that are ignored, so that rows can be written as they were read."""
+"""Columns of the source that the sink ignores, so that rows that were read can be written."""
 
 
 @dataclass(frozen=True, slots=True)

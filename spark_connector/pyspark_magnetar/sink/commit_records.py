@@ -11,17 +11,17 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Announcement:
-    """The announcement that these transactions of a micro-batch are about to be committed."""
+    """Announces that the listed transactions of a micro-batch are about to be committed."""
 
     owner: str
-    """The query or job, and the topic that it writes to."""
+    """The query or job, with the topic that it writes to."""
     batch: int
     txns: list[TxnId]
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The proof, in the transaction of a partition's rows, that it was committed."""
+    """Proves, as a part of a partition's transaction, that it was committed."""
 
     owner: str
     batch: int

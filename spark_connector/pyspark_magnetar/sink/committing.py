@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 
 class BatchChanged(magnetar.MagnetarError):
-    """A part of the batch is committed, but the batch now has other rows."""
+    """A part of the batch is already committed, but the batch now has other rows."""
 
 
 class StaleDriver(magnetar.MagnetarError):
@@ -48,7 +48,7 @@ class TaskResult:
 
 
 class Committing:
-    """The commit of one micro-batch, by one driver."""
+    """Commits one micro-batch; used by one driver."""
 
     def __init__(
         self, log: TransactionLog, owner: str, batch: int, results: Sequence[TaskResult]
@@ -56,7 +56,7 @@ class Committing:
         """`results` must have every partition of the batch."""
         self._log = log
         self.results = {one.partition: one for one in results}
-        """The results by partition."""
+        """The results, by partition number."""
         txns = [one.txn for one in results if one.txn is not None]
         self._announcement = Announcement(owner, batch, txns)
         self._is_taken_over = False
@@ -64,10 +64,10 @@ class Committing:
         self._marks: dict[int, Mark] = {}
         """The marks of the partitions that are committed."""
         self._old: magnetar.Message | None = None
-        """The last record before those of this batch: up to it all are of earlier batches."""
+        """The last record of earlier batches; all records up to it can be deleted."""
 
     async def run(self) -> None:
-        """Commit all partitions not committed before; raise an error if a part of them is not."""
+        """Commit all partitions that are not committed; raise an error if one of them fails."""
         await self.announce()
         await self.find_done()
         if self._marks:
@@ -109,7 +109,7 @@ class Committing:
             self._check_same(mark)
 
     async def end(self, partition: int) -> None:
-        """Take step 4, for one partition."""
+        """Commit one partition, which is step 4."""
         results = self.results[partition]
         if results.txn is None:
             return

@@ -49,7 +49,7 @@ class NumberedTopic(Topic):
         return len(self._names)
 
     def prove(self, partition: int, first: Entry, sequence_id: int) -> None:
-        """Send the first message by itself, and check that the broker remembers its sequence id.
+        """Send the first message alone, and check that the broker remembers its sequence id.
 
         DeduplicationOff if it does not.  Call this only while the broker does not know the name,
         as it never does without deduplication.

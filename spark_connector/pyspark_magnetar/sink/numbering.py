@@ -10,7 +10,7 @@ from pyspark import TaskContext
 
 QUERY_ID = "sql.streaming.queryId"
 BATCH_ID = "streaming.sql.batchId"
-"""The local property in which Spark tells a task its micro-batch."""
+"""The local property by which Spark tells a task its micro-batch."""
 ROW_BITS = 32
 MAX_ROWS = 1 << ROW_BITS
 MAX_BATCHES = 1 << 31
@@ -18,23 +18,23 @@ MAX_BATCHES = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The work of a task, which is the same in each attempt."""
+    """The identity of a task's work, which is equal in all of its attempts."""
 
     owner: str
     """The id of the query or of the job."""
     batch: int
     """The number of the micro-batch; 0 for a job."""
     partition: int
-    """The number of the sink's partition whose rows it writes."""
+    """The number of the partition whose rows the task writes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Numbering:
-    """The numbering of one task, which is the same in each attempt."""
+    """The numbering of a task's rows, which is equal in all of its attempts."""
 
     producer_name: str
     first_id: int
-    """The sequence id of its first row."""
+    """The sequence id of the task's first row."""
 
     def ids_of(self, rows: Sequence[int]) -> Sequence[int]:
         """Return the sequence ids of rows, counted from 0 in Spark's order."""

@@ -24,7 +24,7 @@ from pyspark_magnetar.sink.arrow import (
 from pyspark_magnetar.sink.columns import DELIVER_AT, EVENT_TIME, KEY, ORDERING_KEY, PROPERTIES
 
 SIZE = Struct(">I")
-"""The size of the metadata of a message, which precedes them."""
+"""The size field before a message's metadata."""
 
 
 def _tag(number: int, is_sized: bool) -> bytes:
@@ -44,7 +44,7 @@ NULL_VALUE = _tag(_ABOUT.NULL_VALUE_FIELD_NUMBER, False) + b"\x01"
 
 
 def packed(messages: pa.RecordBatch, ids: pa.Array | None = None) -> pa.Array:
-    """Encode each message as a part of a batch's body; `ids` are their sequence ids."""
+    """Encode each message as a part of a batch body; `ids` are the sequence ids."""
     values = messages.column(VALUE)
     more = _descriptions(messages, ids)
     if values.null_count:
@@ -69,7 +69,7 @@ def _plain_head(size: int) -> bytes:
 
 
 def _descriptions(messages: pa.RecordBatch, ids: pa.Array | None) -> list[pa.Array]:
-    """Return the fields of the metadata beyond the size of the value, in parts to be joined.
+    """Return the metadata fields other than the size of the value, in parts to be joined.
 
     A part is empty where a message does not have the field.
     """
@@ -114,7 +114,7 @@ def _properties(column: pa.Array) -> pa.Array:
 
 
 def cuts(parts: pa.Array, borders: list[int], limits: BatchLimits) -> Iterator[tuple[int, int]]:
-    """Yield ranges of rows that become one entry each; none contains a border but at its ends.
+    """Yield ranges of rows that each become one entry; no range extends across a border.
 
     Each depends only on the rows from its start on, so that a repetition yields the same ranges.
     """
@@ -138,7 +138,7 @@ def _last_within(ends: memoryview, start: int, end: int, most: int) -> int:
 
 
 def offsets_of(parts: pa.Array) -> memoryview:
-    """Return the offset of each part in `data_of`, and the end of the last one."""
+    """Return the offset of each part in `data_of`, followed by the end of the last part."""
     view = memoryview(parts.buffers()[1]).cast("i")
     return view[parts.offset : parts.offset + len(parts) + 1]
 
@@ -149,7 +149,7 @@ def data_of(parts: pa.Array) -> memoryview:
 
 
 def outgoing(messages: pa.RecordBatch, row: int, sequence_id: int | None = None) -> Outgoing:
-    """Return one message, for an entry by itself."""
+    """Return one message, to be sent as an entry of its own."""
     about: dict[str, Any] = {
         name: messages.column(name)[row].as_py() for name in messages.schema.names
     }

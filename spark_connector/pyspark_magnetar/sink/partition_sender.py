@@ -19,7 +19,7 @@ class PartitionSender:
     def __init__(
         self, producer: PartitionProducer, txn: magnetar.Transaction | None = None
     ) -> None:
-        """With `txn`, everything belongs to this transaction."""
+        """With `txn`, everything sent belongs to this transaction."""
         self.producer = producer
         self._txn = txn
         self.messages = 0
@@ -34,7 +34,7 @@ class PartitionSender:
         return self.producer.last_sequence_id
 
     async def send(self, entries: Iterable[Entry]) -> None:
-        """Send entries in order, as fast as there is room; raise the error of an earlier one."""
+        """Send entries in order, as fast as there is room; raise the error of an earlier entry."""
         producer = self.producer
         for entry in entries:
             if not producer.has_room():

@@ -1,4 +1,4 @@
-"""One task of the sink: it encodes rows to entries, and sends these to their topics."""
+"""A task of the sink, which encodes rows to entries and sends them to their topics."""
 
 import asyncio
 from bisect import bisect_right
@@ -71,7 +71,7 @@ class Task:
         self.rows += rows.num_rows  # promise: rows are numbered over all record batches
 
     def finish(self) -> dict[str, tuple[int, tuple[int, int] | None]]:
-        """Wait until all is stored; return the number of messages and last id of each topic."""
+        """Wait until everything is stored; return each topic's number of messages and last id."""
         self._bridge.run(gather_all(topic.settle() for topic in self._topics.values()))
         for topic in self._topics.values():
             topic.leave()
@@ -82,13 +82,13 @@ class Task:
         }
 
     def hand_over(self) -> tuple[int, int] | None:
-        """Return the id of its transaction, which the driver ends; None without rows."""
+        """Return the id of the task's transaction, for the driver to end; None without rows."""
         if self._txn is None or not self.rows:
             return None
         return self._bridge.run(self._txn.hand_over())
 
     def abandon(self) -> None:
-        """Close what the task has opened, and abort its transaction, after a failure."""
+        """Close what the failed task has opened, and abort its transaction."""
         self._bridge.run(self._close())
 
     async def _close(self) -> None:
@@ -156,7 +156,7 @@ def _taken(
 def entries_of(
     messages: pa.RecordBatch, producing: Producing, ids: Sequence[int] = ()
 ) -> Iterator[Entry]:
-    """Yield the entries of these messages, with these ids, if given."""
+    """Yield the entries of these messages; `ids`, if given, are their sequence ids."""
     borders: list[int] = []
     if producing.is_by_key:
         messages, borders = _by_key(messages)
@@ -186,7 +186,7 @@ def _column(messages: pa.RecordBatch, name: str) -> pa.Array:
 
 
 def _by_key(messages: pa.RecordBatch) -> tuple[pa.RecordBatch, list[int]]:
-    """Group messages by key, in their order; return them, and the rows where the key changes."""
+    """Sort messages by key; return them, and the rows where the key changes."""
     columns = [
         pc.dictionary_encode(_column(messages, name), null_encoding="encode").indices
         for name in (ORDERING_KEY, KEY)

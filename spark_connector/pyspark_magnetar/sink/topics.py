@@ -20,12 +20,12 @@ from pyspark_magnetar.sink.write_options import Producing
 logger = logging.getLogger(__name__)
 
 MAX_IDLE = 256
-"""The number of producers that a process keeps for its next tasks."""
+"""The most producers that a process keeps for its next tasks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """The options of a producer without its name and topic."""
+    """The options of a producer other than its name and topic."""
 
     producing: Producing
     schema: SchemaInfo | None

@@ -32,7 +32,7 @@ def owner_of(options: WriteOptions, work_of: str) -> str:
 
 
 def log_of(options: WriteOptions, owner: str) -> str:
-    """Return the topic that is the log of a query or job."""
+    """Return the topic that serves as the log of a query or job."""
     if options.log_topic is not None:
         return options.log_topic
     assert options.topic is not None  # the driver has refused it otherwise
@@ -41,7 +41,7 @@ def log_of(options: WriteOptions, owner: str) -> str:
 
 
 class TransactionLog(Closing):
-    """The log of one owner; only one driver at a time has it, until its connection ends."""
+    """The log of one owner; a driver has it alone until its connection ends."""
 
     def __init__(self, client: magnetar.Client, topic: str, owner: str, timeout_s: float) -> None:
         """`owner` is the result of `owner_of`; other owners may share the topic.
@@ -97,7 +97,7 @@ class TransactionLog(Closing):
                 yield record, message
 
     async def commit(self, txn_id: TxnId, mark: Mark) -> None:
-        """Commit a transaction with its mark."""
+        """Commit a transaction that contains its mark."""
         try:
             txn = await self._marked(txn_id, encoded(mark))
             await txn.commit()
@@ -126,7 +126,7 @@ class TransactionLog(Closing):
         await resumed(self._client, txn_id).abort()
 
     async def forget(self, last: magnetar.Message) -> None:
-        """Release this record, and those before it, for deletion."""
+        """Acknowledge this record and those before it, so that they can be deleted."""
         self._consumer.ack_up_to(last)
         await self._consumer.flush()
 

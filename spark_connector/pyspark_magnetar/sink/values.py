@@ -31,7 +31,7 @@ class ValueForm:
 
 
 def form_of(fields: list[T.StructField], form: str = AUTO) -> ValueForm:
-    """Return the encoding of these columns; ValueError if the wanted form does not support them."""
+    """Return the encoding of these columns; ValueError if the chosen form does not support them."""
     single = fields[0].dataType if len(fields) == 1 else None
     if form == BYTES or (form == AUTO and isinstance(single, T.BinaryType)):
         if not isinstance(single, T.BinaryType | T.StringType):

@@ -26,7 +26,7 @@ class Producing:
     compression: str
     batching: BatchLimits
     is_by_key: bool
-    """Whether an entry holds messages of one key only."""
+    """Whether an entry holds messages of only one key."""
     chunking: bool
     max_chunk_bytes: int | None
     max_pending_messages: int
@@ -84,7 +84,7 @@ class WriteOptions:
     job_id: str | None
     txn_timeout_s: float
     log_topic: str | None
-    """The topic where the driver records its commits; None: see `sink.committing`."""
+    """The topic in which the driver records its commits; None means that of `sink.committing`."""
     producing: Producing
 
     @classmethod

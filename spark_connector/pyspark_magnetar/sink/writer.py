@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Written(WriterCommitMessage):
-    """The result of one task: the number of messages and the last id, by topic or partition."""
+    """The result of a task: number of messages and last id, by topic or partition."""
 
     topics: dict[str, tuple[int, tuple[int, int] | None]]
     owner: str = ""

@@ -1,4 +1,4 @@
-"""Acknowledgement of what finished batches have read, on the subscription of the user.
+"""Acknowledges what finished batches have read, on the user's subscription.
 
 The subscription protects unread messages from deletion, and shows the query's backlog at the
 broker.  No message is received on it.
@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 
 class Acknowledger:
-    """Acknowledges for one query; a failure is only a warning, because no message is lost."""
+    """Acknowledges for one query; a failure only causes a warning, because no message is lost."""
 
     def __init__(self, bridge: Bridge, subscription: str) -> None:
         self._bridge = bridge
@@ -27,7 +27,7 @@ class Acknowledger:
         self._turn = asyncio.Lock()
 
     def ack(self, positions: Mapping[str, Position]) -> None:
-        """Acknowledge everything up to these positions, in the background."""
+        """Acknowledge all messages up to these positions, in the background."""
         new = {
             topic: position
             for topic, position in positions.items()

@@ -1,4 +1,4 @@
-"""Search for the entries of a partition, by reading single ones.
+"""Finds entries of a partition by reading single ones.
 
 The binary protocol has no list of ledgers.  A reader at any position receives the first entry
 at it or behind it, which suffices to find the end of a ledger.
@@ -14,7 +14,7 @@ from pyspark_magnetar.source.offsets import NOTHING, Mean, Position
 from pyspark_magnetar.source.view import View
 
 SILENCE_S: Final = 1.0
-"""The time without an entry after which the broker is asked whether one is to come."""
+"""The seconds without an entry after which the broker is asked whether more will come."""
 PROBE_S: Final = 60.0
 """The time limit for the arrival of an existing entry."""
 WIDTH: Final = 8
@@ -32,7 +32,7 @@ class FoundEntry:
 
 
 async def first_at(view: View, topic: str, at: Position | int = NOTHING) -> FoundEntry | None:
-    """Return the first entry at a position or behind it; None if there is none.
+    """Return the first entry at or after a position; None if there is none.
 
     With a time in ms, it is the first entry since then, if there is one.  OperationTimeout if the
     entry does not arrive.
@@ -65,13 +65,13 @@ def _found(entry: magnetar.Entry) -> FoundEntry:
 
 
 async def _has_any(reader: magnetar.EntryReader, at: Position | int) -> bool:
-    """Tell whether there is an entry at a position or behind it; with a time, whether any."""
+    """Return whether an entry exists at or after a position, or a time."""
     last = await reader.last_message_id()
     return last.entry >= 0 and (isinstance(at, int) or (last.ledger, last.entry) >= at)
 
 
 async def ledger_end(view: View, topic: str, ledger: int, known: int) -> tuple[int, Position]:
-    """Return the last entry of a ledger, and the first one behind it, which must exist.
+    """Return the last entry of a ledger, and the first entry after it, which must exist.
 
     `known` is an entry at or before the last one; -1 if none is known.
     """

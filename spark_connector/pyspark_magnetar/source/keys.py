@@ -7,7 +7,7 @@ from magnetar.encryption.keys import KeyReader
 
 
 def key_reader(place: str | None) -> KeyReader | None:
-    """Create a reader of a directory with NAME.pem for each name, or of one file for all."""
+    """Create a key reader of a directory with NAME.pem files, or of one file for all names."""
     if place is None:
         return None
     path = Path(place.removeprefix("file://"))

@@ -1,4 +1,4 @@
-"""Detection of messages that were deleted before a query has read them.
+"""Detects messages that were deleted before a query has read them.
 
 Entry numbers have regular gaps: markers of transactions, and ends of ledgers.  Only a ledger that
 is missing can therefore be a loss, and only if it had entries behind the query's position.
@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 
 class Losses:
-    """Detects the losses of one query; each is an error, or reported once."""
+    """Detects the losses of one query; each is an error, or is reported once."""
 
     def __init__(self, view: View, fails: bool) -> None:
         self._view = view

@@ -44,23 +44,23 @@ UNKNOWN = Mean()
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The entries of one partition in (start, end]."""
+    """The entries of one partition after `start`, up to and including `end`."""
 
     topic: str
     start: Position
     end: Position
     skipped: int = 0
-    """The number of messages at the beginning of its first entry that do not belong to it."""
+    """The number of leading messages of the first entry that are not in the range."""
     kept: int = 0
-    """The number of messages at the beginning of its last entry that belong to it; 0: all."""
+    """The number of leading messages of the last entry that are in the range; 0 means all."""
     ledger_ends: tuple[Position, ...] = ()
-    """The last entries of the ledgers that end in it, as far as they are known."""
+    """The last entries of the ledgers that end in the range, as far as known."""
     mean: Mean = UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """A stored offset."""
+    """An offset that Spark stores."""
 
     positions: Mapping[str, Position] = field(default_factory=dict)
     began_at: Mapping[str, Start] = field(default_factory=dict)

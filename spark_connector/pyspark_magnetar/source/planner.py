@@ -73,7 +73,7 @@ class Planner:
             seen = self._tail.wait(seen, wait_s)
 
     def whole(self) -> list[Range]:
-        """Return all ranges between the start and the end of the options, and close the planner."""
+        """Return all ranges from the start to the end in the options, and close the planner."""
         try:
             return self._bridge.run(self._whole(self._tail.now()))
         finally:

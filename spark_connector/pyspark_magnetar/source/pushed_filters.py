@@ -39,7 +39,7 @@ class PushedFilters:
 
     @classmethod
     def of(cls, filters: Iterable[Filter]) -> Self:
-        """Combine filters that all must hold; other kinds of filters, or columns, are ignored."""
+        """Combine filters that must all hold; unknown kinds of filters and columns are ignored."""
         found = cls()
         for one in filters:
             found = found._and(one)
@@ -79,7 +79,7 @@ class PushedFilters:
 
 
 def partition_of(topic: str) -> int:
-    """Return the partition as its column has it: -1 for a topic without partitions."""
+    """Return the value of the partition column: -1 for a topic without partitions."""
     return TopicName.parse(topic).partition
 
 

@@ -14,11 +14,11 @@ SAMPLED_ENTRIES: Final = 16
 """The number of entries below which the size of a typical entry changes nothing."""
 SAMPLE_KEPT_S: Final = 60.0
 MAX_LEDGERS: Final = 16
-"""The limit of ledger ends found in one plan, as each takes some dozen requests."""
+"""The most ledger ends found in one plan; each takes some dozen requests."""
 
 
 class RangeContents:
-    """Measures for one query; the broker's answers are kept for the next micro-batches."""
+    """Measures ranges for one query; the broker's answers are kept for later micro-batches."""
 
     def __init__(self, view: View) -> None:
         self._view = view
@@ -49,7 +49,7 @@ class RangeContents:
         return replace(found, mean=await self._mean(found))
 
     def mean_of(self, topic: str) -> Mean:
-        """Return the last known size of a typical entry of a partition, or an empty one."""
+        """Return the last known size of a typical entry of a partition; empty if unknown."""
         return self._means.get(topic, (0.0, Mean()))[1]
 
     async def _mean(self, wanted: Range) -> Mean:

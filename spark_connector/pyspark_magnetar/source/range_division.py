@@ -64,7 +64,7 @@ class Sizes:
 
 
 def split(found: Sequence[Range], sizes: Sizes) -> list[Range]:
-    """Divide the ranges into those of tasks; the result depends on the arguments only."""
+    """Divide the ranges into those of tasks; equal arguments give equal results."""
     pieces = [_pieces(wanted, sizes) for wanted in found]
     short = min(sizes.min_partitions, MAX_TASKS) - sum(pieces)
     if short > 0 and found:
@@ -122,7 +122,7 @@ def _cut(wanted: Range, count: int) -> list[Range]:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of one micro-batch; None: no limit."""
+    """The limits of one micro-batch; None means no limit."""
 
     messages: int | None = None
     bytes: int | None = None
@@ -139,7 +139,7 @@ def bytes_in(wanted: Range) -> int:
 
 
 def limited(found: Sequence[Range], limits: Limits) -> Mapping[str, Position]:
-    """Return the end of each range, so that all together keep the limits.
+    """Return the end of each range, so that all ranges together stay within the limits.
 
     The limits are shared in proportion to the contents, and each range gets at least one entry.
     """

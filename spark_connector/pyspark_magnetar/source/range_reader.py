@@ -1,4 +1,4 @@
-"""The reading of the entries of a range, until it is complete."""
+"""Reads the entries of a range until it is complete."""
 
 import asyncio
 import logging
@@ -84,7 +84,7 @@ class _RangeReader:
         self.unreadable = 0
 
     async def lists(self) -> EntryLists:
-        """Yield lists of entries, none of them empty."""
+        """Yield lists of entries; no list is empty."""
         async with await self._open() as reader:
             silences = 0
             while self._at < self._wanted.end:
@@ -128,7 +128,7 @@ class _RangeReader:
         )
 
     async def _inside(self, entries: list[magnetar.Entry]) -> list[magnetar.Entry]:
-        """Return the entries in the range, with chunked messages in place of their last chunk."""
+        """Return the entries in the range; a chunked message takes the place of its last chunk."""
         end, last = self._wanted.end, entries[-1].position
         if not self._at[0] == entries[0].ledger == last[0]:
             for entry in entries:
@@ -207,7 +207,7 @@ class _RangeReader:
             self._lost(f"the next one is {first[0]}:{first[1]}")
 
     async def _is_all(self, reader: magnetar.EntryReader) -> bool:
-        """Tell, after a silence, whether the range is complete as far as it can be read."""
+        """Return whether nothing more of the range can arrive; called after a silence."""
         last = await reader.last_message_id()
         if (last.ledger, last.entry) >= self._wanted.end:
             return False

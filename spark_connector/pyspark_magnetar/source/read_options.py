@@ -19,7 +19,7 @@ NOT_PERSISTENT = "non-persistent"
 
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """The topics to read."""
+    """The topics that a query reads."""
 
     names: tuple[str, ...] = ()
     """The full names of topics or partitions."""
@@ -72,7 +72,7 @@ class Polling:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """The handling of values."""
+    """The handling of message values."""
 
     mode: str = "bytes"
     may_differ: bool = False
@@ -99,7 +99,7 @@ class ReadOptions:
     """The path of the private keys at the executors."""
     values: Values = field(default_factory=Values)
     value_schema: ValueSchema | None = None
-    """The schema of the topics, after it was requested; None: the values are bytes."""
+    """The requested schema of the topics; None means that values are bytes."""
     pushes_filters: bool = False
     reads_compacted: bool = False
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Split(InputPartition):
-    """The part of one task: a range of entries."""
+    """The work of one task: a range of entries."""
 
     def __init__(self, wanted: Range) -> None:
         self.wanted = wanted

@@ -8,7 +8,7 @@ from pyspark_magnetar.source.view import View
 
 
 async def starts_of(view: View, wanted: dict[str, tuple[Place, Position]]) -> dict[str, Start]:
-    """Return the start of each partition, by its place and its last entry."""
+    """Return the start of each partition, from its configured position and its last entry."""
     found = await gather_all(
         _start(view, topic, place, last) for topic, (place, last) in wanted.items()
     )

@@ -48,14 +48,14 @@ async def find_partitions(
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The last entries found by one query of the broker."""
+    """The last entries that one request to the broker has found."""
 
     last: Mapping[str, Position]
     """The last entry of each existing partition; `NOTHING` if it is empty."""
 
 
 class Tail:
-    """The last entries of all partitions, kept up to date until the process ends."""
+    """The last entries of all partitions, which are kept up to date until the process ends."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class Tail:
             return self._seen
 
     def wait(self, seen: Seen, timeout_s: float) -> Seen:
-        """Wait until the last entries differ from `seen`, and return them, or `seen` on timeout."""
+        """Wait until the last entries differ from `seen`; return them, or `seen` on timeout."""
         with self._changed:
             self._changed.wait_for(lambda: self._seen != seen or self._error is not None, timeout_s)
         return self.seen()

@@ -1,4 +1,4 @@
-"""The work of one task: it reads its range, and converts it to record batches."""
+"""A task of the source: reads its range, and converts it to record batches."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -63,7 +63,7 @@ def _skipping(decoder: Decoder) -> Decoder:
 
 
 def _decoder(options: ReadOptions, wanted: Range) -> Decoder:
-    """Return the decoder of the wanted messages of an entry, which mostly are all."""
+    """Return the function that decodes the wanted messages of an entry, usually all."""
     since = _time(options.bounds.since, wanted.topic, 0)
     until = _time(options.bounds.until, wanted.topic, 2**64)
     partly: dict[Position, tuple[int, int]] = {}

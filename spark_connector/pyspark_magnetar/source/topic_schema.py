@@ -17,7 +17,7 @@ AUTO = "auto"
 
 
 def resolved(options: ReadOptions) -> ReadOptions:
-    """Add the schema of the topics to the options, if values become columns; ValueError."""
+    """Add the topics' schema to the options if values become columns; raises ValueError."""
     if options.values.mode != AUTO:
         return options
     bridge = bridge_to(options.connecting)

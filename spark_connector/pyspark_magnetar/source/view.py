@@ -1,4 +1,4 @@
-"""The view of a query of its topics: all entries, or the compacted view."""
+"""The view that a query has of its topics: all entries, or the compacted ones."""
 
 from dataclasses import dataclass
 

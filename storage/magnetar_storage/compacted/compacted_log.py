@@ -9,7 +9,7 @@ from magnetar_storage.log.compacted_record import Compacted, CompactedPart
 from magnetar_storage.log.log import Log
 
 MAX_READERS = 4
-"""The most parts that are kept open; each has a map of up to a megabyte in memory."""
+"""The most parts that are kept open; each keeps a map of up to a megabyte in memory."""
 NOTHING = Compacted(0)
 
 
@@ -27,7 +27,7 @@ class CompactedLog:
 
     @property
     def horizon(self) -> int:
-        """Entries below this offset are read here, all others from the log."""
+        """The offset before which entries are read from compacted data, not from the log."""
         return self.listed.horizon
 
     async def read(self, offset: int, max_entries: int, max_bytes: int) -> Stretch | None:

@@ -26,7 +26,7 @@ _HEAD = Struct("<4sIII")
 MAGIC = b"MCPT"
 VERSION = 1
 ENTRIES_PER_PIECE = 1 << 16
-"""Keeps a piece at about half a megabyte."""
+"""The entries in one piece of the map, which keeps a piece at about half a megabyte."""
 READ_BYTES = 256 << 10
 READ_ENTRIES = 1000
 
@@ -43,7 +43,7 @@ class Stretch(NamedTuple):
 
     @property
     def entries(self) -> list[int]:
-        """The numbers of the entries in their ledger."""
+        """The numbers that the entries have in their ledger."""
         return [offset - self.base for offset in self.offsets]
 
     def cut(self, start: int, stop: int) -> "Stretch":
@@ -101,7 +101,7 @@ class PartMap:
         return bisect_left(self.offsets, offset)
 
     def offset_at(self, ledger: int, entry: int) -> int:
-        """Return the offset of a position, or of the next position that is known."""
+        """Return the offset of a position, or of the next position that the map has."""
         at = bisect_right(self.ledgers, ledger) - 1
         if at < 0:
             return self.bases[0]
@@ -131,7 +131,9 @@ class PartReader:
 
     @classmethod
     async def open(cls, store: SegmentStore, part: SegmentId, entries: int) -> "PartReader":
-        """Read the map of a part of `entries` entries; `Corrupt` or `NoSegment` if that fails."""
+        """Read the map of a part of `entries` entries; raises `Corrupt` or `NoSegment` if that
+        fails.
+        """
         reader = await store.reader(part)
         found, at = PartMap(), entries
         try:

@@ -14,7 +14,7 @@ APPEND_BYTES = 512 << 10
 
 
 class Scratch:
-    """Segments that are listed as trash while they are used, so that a crash leaves none over."""
+    """Temporary segments, listed as trash while in use so that the next start deletes them."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
@@ -90,7 +90,7 @@ class CompactedWriter:
         self._gathered = 0
 
     async def add(self, stretch: Stretch) -> None:
-        """Append entries."""
+        """Append the entries of a stretch."""
         if not stretch.payloads:
             return
         # Only when there are further entries: the last part is ended by `end`.
@@ -116,7 +116,7 @@ class CompactedWriter:
         await part.append(payloads, counts)
 
     async def _end_part(self, horizon: int | None = None) -> None:
-        """End the part, if there is one; with `horizon` this is the last one."""
+        """End the present part, if there is one; with `horizon` it is the last one."""
         part, self._part = self._part, None
         if part is None:
             return

@@ -57,7 +57,7 @@ class LatestKeys:
     def __init__(
         self, log: Log, scratch: Scratch, messages: int, turn: Callable[[], Awaitable[None]]
     ) -> None:
-        """`messages` is an estimate of their number; `turn` lets other coroutines run."""
+        """`messages` is an estimate of the log's messages; `turn` lets other coroutines run."""
         self.survivors = Bits()
         """The messages to keep; complete when `resolve` returns."""
         self._log = log
@@ -69,7 +69,7 @@ class LatestKeys:
         self._blocks: list[list[int]] = []  # entries of the spill, by division
 
     async def add(self, found: Iterable[Last]) -> None:
-        """Add messages with a key, which are later than all before."""
+        """Add messages that have a key; all of them are later than the messages added before."""
         # The last one of a key wins, since messages come in order; across spills as well, since a
         # division is read in the order in which it was written.
         self._latest.update(found)
@@ -77,7 +77,7 @@ class LatestKeys:
             await self._spill_all()
 
     async def resolve(self) -> None:
-        """Complete `survivors`."""
+        """Compute `survivors`, the last message of each key."""
         if self._spill is None:
             await self._settle()
             return

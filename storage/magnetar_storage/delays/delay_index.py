@@ -51,7 +51,7 @@ class DelayIndex:
         # promise[recent.recorded_to, log.end -> 0]: entries that the index missed in a crash are
         #   read
         self.unsure = range(recent.recorded_to, log.end)
-        """Entries that may be delayed though they are not in the index."""
+        """The entries that may be delayed although the index does not have them."""
         self._log = log
         self._recent = recent
         self._changed = changed
@@ -60,7 +60,7 @@ class DelayIndex:
         self._runs: list[DelayRun] = []
         self._runs_at: int | None = None  # when the next delay of a run is over
         self._working = Mutex(log.engine.clock)
-        """Held by the one coroutine that reads, writes or deletes runs."""
+        """A mutex for the one coroutine that may read, write or delete runs."""
         self._moving = self._closed = False
         self._trimmed_to = log.first_offset
 
@@ -174,8 +174,7 @@ class DelayIndex:
             self._changed(None)
 
     async def _write(self, parts: Sequence[Block]) -> DelayRun:
-        """Write a new run of sorted blocks, which is listed first: a crash leaves no unknown
-        segment."""
+        """Write a new run of sorted blocks, listed first so that a crash leaks no segment."""
         engine = self._log.engine
         writer = await engine.store.create(self._log.origin_of(SegmentKind.DELAYS))
         try:

@@ -84,7 +84,7 @@ class DelayRun:
 
 
 class Loaded(NamedTuple):
-    """A run, and the offsets of all its delays."""
+    """A run with the offsets of all its delays."""
 
     run: DelayRun
     words: Sequence[tuple[int, int]]
@@ -92,7 +92,7 @@ class Loaded(NamedTuple):
 
 
 async def write_run(writer: SegmentWriter, clock: Clock, parts: Sequence[Block]) -> DelayRun:
-    """Write the delays of sorted blocks, at least one, to a new segment and seal it.
+    """Write the delays of sorted blocks, at least one, to a new segment, and seal it.
 
     Other work takes its turns meanwhile.
     """

@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 FILE = "metadata.db"
 COPIED_PAGES = 256
-"""The pages copied before it is checked whether the copying was given up."""
+"""The number of copied pages after which the copying looks whether it was given up."""
 DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
@@ -56,7 +56,7 @@ Found = Versioned | BaseException | None
 
 
 class Copying:
-    """A copy that may be given up while another thread makes it."""
+    """A copy in progress, which another thread may give up."""
 
     given_up = False
 
@@ -154,7 +154,7 @@ class Database:
         return int(row[0])
 
     def identity(self) -> Identity:
-        """Return the data directory that the database names, and the number of its last write."""
+        """Return the identity stored in the database: its data directory, and its last write."""
         query = "SELECT id, starts, last FROM directory, writes"
         return Identity(*self._connection.execute(query).fetchone())
 
@@ -186,7 +186,7 @@ class Database:
             self._connection.backup(copy, pages=COPIED_PAGES, progress=copying.check)
 
     def check_closed(self) -> None:
-        """Check everything in the database's file, after `close`; `Corrupt` if it is damaged."""
+        """Check the whole database file, after `close`; `Corrupt` if it is damaged."""
         self._explained(self._check_file)
 
     def _check_file(self) -> None:
@@ -269,7 +269,7 @@ class Database:
         return outcomes
 
     def _outcome(self, write: Write, version: Version) -> Outcome:
-        """Make one write, or return its refusal; its first change gets this version."""
+        """Perform one write, or return its refusal; the first change gets the number `version`."""
         if isinstance(write, EndLease):
             keys = self._connection.execute(
                 "DELETE FROM entries WHERE lease = ? RETURNING key", (write.lease,)
@@ -333,8 +333,9 @@ class Database:
                     raise
 
     def _reuse_log(self) -> bool:
-        """Move SQLite's log into the database's file, so that the log is written from its start
-        again, over allocated blocks; returns whether there was room for that."""
+        """Move SQLite's log into the database's file, so that the log starts again over allocated
+        blocks.
+        """
         try:
             if self._opened is None:
                 return False

@@ -189,7 +189,7 @@ class SqliteMetadata:
         await self._worker.run(self._store_digest)
 
     def _store_digest(self) -> None:
-        """Check everything, so that the next start need not."""
+        """Check the database and store its digest, so that the next start need not check it."""
         if sqlite_digest.has_log(self._disk, FILE):
             return  # SQLite could not move it into the file, which may be incomplete
         try:
@@ -225,7 +225,7 @@ class SqliteMetadata:
             self._read()
 
     async def _write(self, write: Write) -> Changes:
-        """Return the changes of a write, once they are durable."""
+        """Return the changes of a write once they are durable; raise the error that refused it."""
         promise = self._clock.promise()
         self._waiting.append((write, promise))
         if not self._writing:
@@ -278,12 +278,12 @@ class SqliteMetadata:
             self._watchers.publish(change)
 
     def _learn(self, keys: SortedKeys | None, error: BaseException | None) -> None:
-        """Set the keys to those after all writes that have an outcome, and before any other."""
+        """Set the known keys, which must reflect all finished writes and no others."""
         self._keys = keys
 
 
 def _again(error: BaseException | None) -> BaseException:
-    """Return the error for one of several callers that fail by it."""
+    """Return a copy of the error, to be raised for one more of the callers that it fails."""
     if isinstance(error, StorageError):
         return error.again()
     return error or Unavailable("the outcome is unknown")

@@ -21,7 +21,7 @@ PIECE_BYTES = 1 << 20
 
 
 class Checks(NamedTuple):
-    """The checks of a database when it is opened."""
+    """The checks to make when a database is opened."""
 
     structure: bool
     rows: bool

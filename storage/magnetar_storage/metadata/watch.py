@@ -31,7 +31,7 @@ class Watch(AsyncIterator[Change | Resync]):
             self._wake()
 
     def resync(self) -> None:
-        """Make the reader read everything again, which includes the changes of the queue."""
+        """Make the reader read all keys again, which covers the changes still in the queue."""
         self._queue.clear()
         self._queue.append(RESYNC)
         self._wake()

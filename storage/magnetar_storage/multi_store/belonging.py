@@ -25,12 +25,12 @@ REBUILT = f", or have {METADATA_FILE} rebuilt from the other files: magnetar rep
 
 
 class Noted(NamedTuple):
-    """The identities noted in the parts of a data directory, its metadata excluded."""
+    """The identities in all parts of a data directory except its metadata."""
 
     parts: dict[str, Identity]
     """The identities in FORMATs and checkpoints, by file name within the data directory."""
     is_used: bool
-    """Whether anything was ever stored in the directory."""
+    """Whether the directory has ever held data."""
 
     @property
     def directory(self) -> bytes:
@@ -122,7 +122,9 @@ def check(found: Noted, metadata: Identity) -> None:
 
 
 def compare(parts: Mapping[str, Identity], metadata: Identity) -> None:
-    """Raise `Incomplete` if a part is of another data directory, or newer than the metadata."""
+    """Raise `Incomplete` if a part belongs to another data directory, or is newer than the
+    metadata.
+    """
     for name, part in parts.items():
         if part.directory not in (UNKNOWN.directory, metadata.directory):
             raise Incomplete(

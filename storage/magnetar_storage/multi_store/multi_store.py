@@ -66,12 +66,12 @@ class JoinedStore:
 
     @property
     def replayed_bytes(self) -> int:
-        """The bytes of journals that the start has read, in the directories open here."""
+        """The bytes that this process replayed from journals when it opened its directories."""
         return sum(store.replayed_bytes for store in self._opened.values())
 
     @property
     def last_id(self) -> SegmentId:
-        """An upper bound of all segment ids, past and present, in the directories open here."""
+        """An upper bound of all segment ids, past and present, in this process's directories."""
         return max(store.last_id for store in self._opened.values())
 
     async def advance_beyond(self, segment: SegmentId) -> None:

@@ -24,7 +24,7 @@ from magnetar_storage.space.reserve import STORE_FILE, Reserve
 
 @dataclass(frozen=True)
 class Share:
-    """The share of one of `of` workers: it opens the directories d with d % of == worker."""
+    """The store directories of one of `of` workers: every d with d % of == worker."""
 
     worker: int = 0
     of: int = 1

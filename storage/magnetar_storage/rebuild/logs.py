@@ -37,7 +37,7 @@ class LogSegment(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """A sparse segment with its map."""
+    """A sparse segment with its map of offsets."""
 
     part: LogSegment
     map: SparseMap
@@ -50,7 +50,7 @@ class RebuiltLog:
     record: LogRecord
     cursors: tuple[str, ...] = ()
     notes: list[str] = field(default_factory=list)
-    """Descriptions of what could not be rebuilt, or is inconsistent."""
+    """Descriptions of data that could not be rebuilt, or that is inconsistent."""
 
 
 @dataclass
@@ -222,7 +222,7 @@ class _Log:
         return found
 
     async def _listed_in(self, part: LogSegment) -> Compacted | None:
-        """Return the list of parts in the last part of compacted data; None in another part."""
+        """Return the parts that the last part of compacted data lists; None in any other part."""
         reader = await self._store.reader(part.segment)
         try:
             run = await reader.read(part.end.entries - 1, 1, 1)
@@ -235,7 +235,7 @@ class _Log:
 
 
 def _replaced(kept: Kept) -> list[Placed]:
-    """Return the segments of which a sparse segment keeps a part, as they are listed."""
+    """Return the segments that a sparse segment keeps a part of, as the record lists them."""
     segment, origin, end = kept.part
     bytes_each = end.size / max(end.entries, 1)
     placed = []

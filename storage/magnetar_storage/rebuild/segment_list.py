@@ -14,21 +14,21 @@ from magnetar_storage.log.log_record import Segment
 
 
 class Placed(NamedTuple):
-    """A segment as it is to be listed, and its place in the log."""
+    """A segment with its place in the log."""
 
     first_offset: int
     segment: Segment
     first_messages: int | None = None
-    """The number of messages in the log before it; None if unknown."""
+    """The number of messages in the log before the segment; None if unknown."""
 
     @property
     def stop(self) -> int:
-        """The offset after its last entry."""
+        """The offset after the segment's last entry."""
         return self.first_offset + (self.segment.entries or 0)
 
     @property
     def messages_stop(self) -> int | None:
-        """The number of messages in the log up to its end; None if unknown."""
+        """The number of messages in the log up to the segment's end; None if unknown."""
         return None if self.first_messages is None else self.first_messages + self.segment.messages
 
 
@@ -39,16 +39,18 @@ class SegmentList(NamedTuple):
     first_messages: int
     segments: tuple[Segment, ...]
     left_out: tuple[SegmentId, ...] = ()
-    """Older segments that cannot precede the others, such as of a deleted log of the same name."""
+    """Older segments that cannot precede the listed ones, such as those of a deleted log of this
+    name.
+    """
 
     @property
     def absent(self) -> int:
-        """The number of entries missing after the first one: they were deleted, or are lost."""
+        """The number of entries missing after the first one; they were deleted or are lost."""
         return sum(one.entries or 0 for one in self.segments if one.kept == 0)
 
 
 def listed(placed: Iterable[Placed], end: int, now_ms: int) -> SegmentList:
-    """Return the list of these segments of a log that had at least `end` entries."""
+    """Return the list of the segments of a log that had at least `end` entries."""
     kept, left_out = _fitting(sorted(placed, key=lambda one: (one.segment.id, one.first_offset)))
     if not kept:
         return SegmentList(end, end, (), left_out)

@@ -16,12 +16,12 @@ from magnetar_storage.space.reserve import Reserve
 
 LOOK_SECONDS: Final = 1.0
 LOOKED_AFTER_PART: Final = 8
-"""The next measurement is made at once when this part of the limit was written since the last."""
+"""The fraction of the limit, 1/8, after which bytes written trigger a measurement at once."""
 
 LEAST_RESERVED: Final = 16 << 10
 """The least that a stop sets aside, if possible: a start on a full disk needs some blocks."""
 SPARED: Final = 4
-"""Work that frees space may take bytes if this multiple of them is free."""
+"""Work that frees space may use bytes while this multiple of them is free."""
 
 LOW_TEXT: Final = (
     "the disk of {path} has {free} free, less than the {limit} that are to stay free "
@@ -51,7 +51,7 @@ class SpaceFigures(NamedTuple):
 
 
 class SpaceState:
-    """The state of the disk for all code that takes space; without measurements there is room."""
+    """Whether the disk has room, for all code that uses space; assumed until measured."""
 
     def __init__(self) -> None:
         self.refusal: DiskLow | None = None
@@ -64,7 +64,7 @@ class SpaceState:
             raise self.refusal.again()
 
     def allows(self, size: int) -> bool:
-        """Return whether `size` bytes may be taken for work that frees more of them."""
+        """Return whether `size` bytes may be used by work that then frees more than that."""
         seen = self.figures()
         return self.refusal is None or (seen is not None and seen.free >= SPARED * size)
 
@@ -80,7 +80,9 @@ class SpaceState:
         """Note that a write found the disk full; called on the owner's thread."""
 
     def look_soon(self) -> None:
-        """Measure before the timer is due, such as after another process has seen a change."""
+        """Measure soon instead of when the timer is due, for example when another process saw a
+        change.
+        """
 
     def add_journal(self, is_full: Callable[[], bool], probe: Callable[[], None]) -> None:
         """Add a journal: `is_full` tells whether its last round found the disk full, and `probe`
@@ -91,7 +93,7 @@ class SpaceState:
         return None
 
     def stop(self) -> None:
-        """End the measurements."""
+        """Stop measuring."""
 
     def set_aside(self) -> None:
         """Reserve available space for the next start; called in a thread, at the very end."""

@@ -11,7 +11,7 @@ Progress = Callable[[int], None]
 
 @dataclass(frozen=True)
 class Problem:
-    """Something that is damaged, missing or unlisted, and the entries lost by it."""
+    """Something damaged, missing or unlisted, and the entries that are lost because of it."""
 
     file: str
     offset: int

@@ -75,7 +75,7 @@ class _Walk:
         """Damaged entries that were set aside: entry numbers, or offsets for sparse segments."""
         self._sparse: set[SegmentId] = set()
         self._ends: dict[SegmentId, int | None] = {}
-        """The ends of all segments, like `StoreCheck.ends`."""
+        """The ends of all segments, as in `StoreCheck.ends`."""
         for key, value in (records or {}).items():
             self._decode(key, value)
 

@@ -1,4 +1,4 @@
-"""Damage in heads and rounds of the journal, even if recovery loses nothing by it."""
+"""Finds damage in heads and rounds of the journal, even where recovery loses nothing by it."""
 
 from collections.abc import Iterator
 

@@ -17,7 +17,7 @@ from magnetar_storage.space.free_limit import FreeLimit, named_bytes
 
 SUBJECT = "disk"
 LITTLE_LIMITS = 2
-"""With less free space than this multiple of the limit, there is a warning."""
+"""The multiple of the limit below which free space causes a warning."""
 TOO_LITTLE_BYTES = 256 << 20
 FEW_INODES = 10_000
 SLOW_SYNC_MS = 20.0

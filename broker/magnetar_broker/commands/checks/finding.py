@@ -8,7 +8,7 @@ Level = Literal["ok", "note", "warning", "error"]
 
 @dataclass(frozen=True)
 class Finding:
-    """One result of a check; all but `ok` have a remedy, unless there is nothing to do."""
+    """One result of a check; except for `ok` it has a remedy, unless nothing can be done."""
 
     level: Level
     subject: str

@@ -17,7 +17,7 @@ class Holder:
     pid: int
     """The id of the process; 0 if it is not known."""
     addresses: Addresses | None = None
-    """The addresses that its broker has announced; None while it starts or stops."""
+    """The addresses announced by the broker that holds it; None while that starts or stops."""
 
     @property
     def name(self) -> str:
@@ -47,7 +47,7 @@ def holder_of(data_dir: str) -> Holder | None:
 
 
 def why_unseen(data_dir: str) -> str | None:
-    """Return why it cannot be seen whether a process holds the lock; None if it can be seen."""
+    """Return the reason why the holder of the lock cannot be determined; None if it can."""
     path = os.path.join(data_dir, layout.LOCK_FILE)
     if os.path.exists(path) and not os.access(path, os.R_OK):
         return f"this user ({os.getuid()}) cannot read {path}"

@@ -81,12 +81,12 @@ def holders_of(port: int) -> list[int]:
 
 
 def is_among(holder: int, pids: Iterable[int]) -> bool:
-    """Return whether one of the processes is the holder, or a part of the holder's broker."""
+    """Return whether one of the processes is the holder, or a child process of its broker."""
     return any(_is_of(pid, holder) for pid in pids)
 
 
 def _is_of(pid: int, holder: int) -> bool:
-    """Return whether a process is the holder, or a child of it in a broker of several processes."""
+    """Return whether a process is the holder, or a child of the holder."""
     with suppress(OSError), open(f"/proc/{pid}/stat") as file:
         parent = file.read().rpartition(")")[2].split()[1]
         return holder in (pid, int(parent))

@@ -31,7 +31,7 @@ class InactiveDeletion:
         self._parents_too = parents_too
 
     async def delete(self, name: TopicName) -> None:
-        """Delete a loaded topic if it is still inactive once it is locked."""
+        """Delete a loaded topic if it is inactive even after it was locked."""
         try:
             if name.is_persistent:
                 await self._deletion.delete_loaded(name, Condition.INACTIVE)

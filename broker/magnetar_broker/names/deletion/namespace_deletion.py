@@ -72,7 +72,7 @@ class Deletion:
     # Interrupted deletions --------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Continue what a previous process began; names stay closed where that fails."""
+        """Continue the deletions that an earlier process began; names stay closed if that fails."""
         await self.pending.load()
         for name in self.pending.names():
             if _is_namespace(name):

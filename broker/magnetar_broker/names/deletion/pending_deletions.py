@@ -38,7 +38,7 @@ class PendingDeletions:
         self._begun.update(unquote_plus(key) for key in keys)
 
     def of_topic(self, topic: TopicName) -> list[str]:
-        """Return the topic and its parent, as far as they are being deleted."""
+        """Return those of the topic and its parent that are being deleted."""
         if not self._begun:
             return []
         return [name for name in (str(topic), str(topic.base)) if name in self._begun]
@@ -60,7 +60,7 @@ class PendingDeletions:
         return name in self._begun
 
     async def end(self, name: str) -> None:
-        """Remove the mark, once everything else is deleted."""
+        """Remove the mark of a deletion after everything else is deleted."""
         await self._metadata.delete(deletion_key(name))
         self._ended(name)
 

@@ -47,7 +47,7 @@ class TopicDeletion:
             await self._finish(name)
 
     async def delete(self, name: TopicName, force: bool) -> None:
-        """Delete a topic that is not partitioned, or the content of a partition; durable on return.
+        """Delete an unpartitioned topic, or the content of a partition; durable on return.
 
         `TopicNotFound`, `AlreadyExists` if it is partitioned, `InUse` if clients are connected.
         """
@@ -72,7 +72,7 @@ class TopicDeletion:
             await self._delete(name, _condition(force))
 
     async def delete_loaded(self, name: TopicName, condition: Condition) -> None:
-        """Delete a topic or partition, if it is loaded and meets the condition once it is locked.
+        """Delete a topic or partition if it is loaded, and meets the condition after it was locked.
 
         `InUse` if it does not meet it.
         """
@@ -133,7 +133,7 @@ class TopicDeletion:
 
 
 def _check_kept(name: TopicName) -> None:
-    """Raise `NotAllowed` for the topic of transaction coordinators, and its partitions."""
+    """Raise `NotAllowed` for a topic of transaction coordinators."""
     # A new coordinator would count from 0 again, and its transactions be taken for earlier ones.
     if name.base == COORDINATORS:
         raise NotAllowed(f"{name} has the state of transactions: it cannot be deleted")

@@ -50,7 +50,7 @@ class Balancing:
         self._moved: dict[Bundle, int] = {}
         """The times at which this class moved bundles, in milliseconds since 1970."""
         self._is_reported = False
-        """Whether it was logged that no move helps against the present imbalance."""
+        """Whether the log already says that no move of a bundle reduces the present imbalance."""
         if settings.load_balancer_enabled:
             placement.load_of = self.load_of  # promise: new bundles go to the least busy worker
 
@@ -92,7 +92,7 @@ class Balancing:
             await self._relieve(found)
 
     async def _measure(self) -> dict[int, float]:
-        """Return the cores that each worker has used since the last round, where that is known."""
+        """Return the cores that each worker has used since the last round, where known."""
         loads = {}
         for worker in range(self._owners.workers):
             link = self._links.of(worker)

@@ -40,7 +40,7 @@ class DistributedTopicHost:
     # The workers ----------------------------------------------------------------------------
 
     def join(self, worker: int, link: Link) -> None:
-        """Add a worker, which loads topics until its link ends or it leaves."""
+        """Add a worker, which loads topics until its link ends or the worker leaves."""
         # promise: workers start with the changed settings
         link.notify("topic_host.settings", self.changed_settings)
         for namespace, placed in self._placement.owners.all():
@@ -49,7 +49,7 @@ class DistributedTopicHost:
         self.links.join(worker, link, partial(self._ended, link))
 
     async def link_of(self, name: TopicName) -> Link:
-        """Return the link to the worker that has loaded a topic, or is to load it.
+        """Return the link to the worker that has loaded a topic, or should load it.
 
         `NotReady` while that worker starts or stops.
         """
@@ -71,7 +71,7 @@ class DistributedTopicHost:
         return link in (self._loaded.get(name), self._in_change.get(name))
 
     def changed(self, link: Link, name: TopicName, is_loaded: bool) -> None:
-        """Apply a worker's notice that it has loaded a topic, or has it no longer."""
+        """Apply a worker's notice that it has loaded a topic or has unloaded it."""
         if is_loaded:
             self._loaded[name] = link
             self._of_namespace.setdefault(name.namespace_name, set()).add(name)

@@ -1,4 +1,4 @@
-"""Takes the bundles of a worker away while it is restarted, in the controller."""
+"""Takes the bundles of a worker away during its restart, in the controller."""
 
 import logging
 

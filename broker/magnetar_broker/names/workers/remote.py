@@ -21,7 +21,7 @@ from magnetar_storage.errors import ProcessUnavailable
 
 
 class RemoteDirectory:
-    """The `Names` of one worker.  `names/workers/requests.py` answers what it asks."""
+    """The `Names` of one worker; its requests are answered by `names/workers/requests.py`."""
 
     def __init__(self, settings: Settings, owners: BundleOwners, link: Link) -> None:
         """Call this before the link is connected."""
@@ -34,7 +34,7 @@ class RemoteDirectory:
         link.serve(following(owners))
 
     async def start(self) -> None:
-        """Tell the controller that topics may be loaded here; names can be used on return."""
+        """Announce to the controller that this worker loads topics; names can be used on return."""
         await self._link.request("names.start")
 
     async def stop(self) -> None:
@@ -47,7 +47,7 @@ class RemoteDirectory:
         return self._lookups
 
     async def authorize(self, roles: Sequence[str], accesses: Sequence[AccessRequest]) -> None:
-        """Return if each role may do all of this; else raise `NotAuthorized`."""
+        """Check that each role has every permission asked for; raise `NotAuthorized` if not."""
         asked = [(access.permission.value, *access[1:]) for access in accesses]
         await self._link.request("names.authorize", list(roles), asked)
 
@@ -67,7 +67,7 @@ class RemoteDirectory:
         return found
 
     async def delete_inactive(self, name: TopicName) -> None:
-        """Delete a loaded topic if it is still inactive once it is locked."""
+        """Delete a loaded topic if it is inactive even after it was locked."""
         await self._link.request("names.delete_inactive", str(name))
 
     # Lists ------------------------------------------------------------------------------
@@ -102,7 +102,7 @@ class RemoteDirectory:
             self._link.notify("names.unwatch", number)
 
     def _changed(self, number: int, changes: list[Change], digest: str) -> None:
-        """Apply the notice of changes in a watched list, and of the hash with them."""
+        """Apply a notice of changes in a watched list, with the new hash of the list."""
         if number in self._watched:  # else it was ended meanwhile
             self._watched[number].changed(changes, digest)
 
@@ -147,7 +147,7 @@ class _RemoteTopics:
             self._watcher.changed(changes)
 
     def add(self, watcher: Watcher) -> None:
-        """Notify the one watcher of every change from now on."""
+        """Notify the watcher of every change from now on; a list has only one watcher."""
         self._watcher = watcher
         present = set(self.names)
         for changes, new_hash in self._early:

@@ -31,13 +31,13 @@ class NameRequests:
         self._started = Waiters(directory.runtime.clock)
 
     async def start(self) -> None:
-        """Start the directory as soon as all workers have joined, and let these go on."""
+        """Start the directory when all workers have joined, and then let them continue."""
         await self.topic_host.links.complete()
         await self.directory.start()
         self._started.release()
 
     async def started(self) -> None:
-        """Return when the directory can be used."""
+        """Wait until the directory can be used."""
         if not self.directory.ready:
             await self._started.wait()
 
@@ -186,6 +186,6 @@ class _LinkedWatcher:
         self._link.notify("names.changed", self._number, changes, self._watched.hash)
 
     def end(self) -> None:
-        """Send nothing any more."""
+        """Stop sending notices."""
         if self._watched is not None:
             self._watched.remove(self)

@@ -27,7 +27,7 @@ class LocalFiles:
         return Path(path).read_bytes()
 
     def stamp(self, path: str) -> Hashable:
-        """Return what changes with the content: modification time, size and inode number."""
+        """Return a value that changes with the file: modification time, size and inode number."""
         found = os.stat(path)
         return found.st_mtime_ns, found.st_size, found.st_ino
 
@@ -51,7 +51,7 @@ class Background:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run `work` as a task of its own."""
+        """Run `work` as a separate task."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -162,7 +162,7 @@ def _passwords(settings: Settings, files: Files) -> Provider:
 
 
 def _read(settings: Settings, field: str, read: Callable[[], T]) -> T:
-    """Return what `read` makes of a setting; `ConfigError` names it, but never its value."""
+    """Return the result of `read` for a setting; `ConfigError` names the setting, not its value."""
     try:
         return read()
     except OSError as error:

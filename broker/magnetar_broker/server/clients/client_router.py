@@ -45,7 +45,7 @@ class ClientRouter:
         self._admission: Admission
 
     def start(self, admission: Admission) -> None:
-        """Accept clients within these limits."""
+        """Begin to accept clients within the limits of `admission`."""
         self._admission = admission
         self._accepting.start()
 

@@ -1,4 +1,4 @@
-"""A client of the broker in its own process, without a socket."""
+"""A client in the broker's own process, without a socket."""
 
 from collections import deque
 from functools import partial
@@ -22,7 +22,7 @@ class Unexpected(Exception):
 
 
 class ClientDisconnected(Exception):
-    """The client has left, so it receives nothing more."""
+    """The client has left, so no further answer arrives."""
 
 
 class _Received(NamedTuple):
@@ -91,7 +91,7 @@ class InProcessClient:
             self._session.receive(data)
 
     async def ask(self, command: Any, expected: int) -> Any:
-        """Send a command, and return its answer; `Unexpected` if it is not of the expected kind."""
+        """Send a command, and return the answer; `Unexpected` if it is of another kind."""
         self.send(encode(command))
         return (await self.next(expected)).command
 
@@ -115,7 +115,7 @@ class InProcessClient:
         return received
 
     def leave(self) -> None:
-        """End the session, and with it its producer and its subscription, which is not durable."""
+        """End the session, which closes its producer and its non-durable subscription."""
         # promise[, self._session = self._session, None -> = self._session]: a health check lets go
         #   of its session
         session, self._session = self._session, None
@@ -137,7 +137,7 @@ class InProcessClient:
         self._name, self._sequence_id = opened.producer_name, opened.last_sequence_id + 1
 
     async def publish(self, metadata: pb.MessageMetadata, payload: bytes) -> None:
-        """Publish a message as the producer's next one; it is durable on return."""
+        """Publish a message with the next sequence id; durable on return."""
         metadata.producer_name = self._name
         metadata.sequence_id = self._sequence_id
         metadata.publish_time = self._clock.now_ms()

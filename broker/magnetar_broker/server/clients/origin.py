@@ -14,7 +14,7 @@ from magnetar_proto.frames import SIZE
 
 
 class Origin(NamedTuple):
-    """Facts about a client that the accepting process knows, and that its socket does not tell.
+    """Facts about a client that only the process that accepted it can know.
 
     The defaults are those of a TCP connection without TLS whose socket itself is passed on.
     """
@@ -22,14 +22,14 @@ class Origin(NamedTuple):
     address: str = ""
     """The client's address, `host:port`; empty if it is the address of the socket's peer."""
     is_upstream: bool = False
-    """Whether the accepting process has a session with the client, and relays its commands."""
+    """Whether the accepting process keeps the session with the client, and relays its commands."""
     certificate: bytes = b""
     """The client's TLS certificate, which was verified, as DER; empty if it showed none."""
     roles: Roles | None = None
     """The roles that the accepting process has authenticated; they are not checked again."""
 
     def encoded(self) -> bytes:
-        """Return the head."""
+        """Return the encoded head."""
         roles = None if self.roles is None else tuple(self.roles)
         data = marshal.dumps((self.address, self.is_upstream, self.certificate, roles))
         return SIZE.pack(len(data)) + data

@@ -34,7 +34,7 @@ class Outgoing(Generic[T]):
         return True
 
     def following(self) -> T | None:
-        """Return the item to send now, if there is one; call `sent` after sending it."""
+        """Return the item to send next, or None; call `sent` after sending it."""
         # promise[without _ready and self.]: clients are sent only to a worker that is ready
         if self._ready and self._waiting and len(self._sent) < self._window:
             return self._waiting[0][1]
@@ -46,11 +46,11 @@ class Outgoing(Generic[T]):
 
     @property
     def is_ready(self) -> bool:
-        """Whether there is a receiver that takes what is sent."""
+        """Whether a receiver is connected and takes items."""
         return self._ready
 
     def items(self) -> list[T]:
-        """Return all items that wait or are sent."""
+        """Return all items, waiting or sent."""
         return [item for items in (self._sent, self._waiting) for _, item in items]
 
     def remove(self, item: T) -> bool:
@@ -62,7 +62,7 @@ class Outgoing(Generic[T]):
         return False
 
     def acknowledged(self, count: int) -> list[T]:
-        """Return the items among the next `count` acknowledged things, and forget them."""
+        """Remove and return the items among the next `count` acknowledged elements."""
         if not self._ready and count:
             self._ready = True
             count -= 1
@@ -81,14 +81,14 @@ class Outgoing(Generic[T]):
         return self._waiting[0][0] if self._waiting else None
 
     def expire(self, now: float) -> list[T]:
-        """Forget the items that have waited too long, and return them."""
+        """Remove and return the items that have waited too long."""
         expired = []
         while self._waiting and self._waiting[0][0] <= now:
             expired.append(self._waiting.popleft()[1])
         return expired
 
     def clear(self) -> tuple[list[T], list[T]]:
-        """Forget everything; return the items that waited, and the items that were sent."""
+        """Remove all items; return those that waited, and those that were sent."""
         waiting, sent = ([item for _, item in items] for items in (self._waiting, self._sent))
         self._waiting.clear()
         self._sent.clear()

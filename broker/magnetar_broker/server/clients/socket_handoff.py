@@ -31,7 +31,7 @@ class SocketHandoff:
         loop_timer: LoopTimer,
         tls: tuple[Iterable[socket], Contexts | None] = ((), None),
     ) -> None:
-        """`listening` and those of `tls` are bound; `others` are the other workers' numbers."""
+        """`listening` and the sockets of `tls` are bound; `others` numbers the other workers."""
         self._descriptors = descriptors
         self._loop_timer = loop_timer
         self._senders = {n: SocketSender(name_of(n), loop_timer) for n in others}
@@ -114,7 +114,7 @@ class SocketHandoff:
             channel.close()
 
     async def ended(self) -> None:
-        """Return when the clients of other workers are disconnected, or after some time."""
+        """Wait until the clients of other workers are disconnected, or a time limit has passed."""
         for router in self._tls_routers:
             await router.ended()
 

@@ -25,7 +25,7 @@ from magnetar_broker.server.runtime.loop_timer import LoopTimer
 logger = logging.getLogger(__name__)
 
 HELD = 4096
-"""The most clients that are kept for one worker while it cannot take them; others are refused."""
+"""The most clients kept for a worker that cannot take them; further clients are refused."""
 HELD_SECONDS = 30.0
 """The time that a client is kept for; then it is refused."""
 WINDOW = 64
@@ -37,14 +37,14 @@ BYTES_AT_ONCE = 4096
 
 @dataclass(eq=False, slots=True)
 class _Departing:
-    """A client that is kept."""
+    """A client that waits to be passed on."""
 
     client: socket.socket
     data: bytes
     host: str
     """The client's host; empty for an upstream, whose client is counted where it is connected."""
     place: AdmittedConnection | None = None
-    """The place that it is counted with; None until it is counted."""
+    """The place under which the client is counted; None before it is counted."""
 
     def close(self) -> None:
         """Close this process's copy of the socket, and free the place."""
@@ -71,7 +71,7 @@ class SocketSender:
     def __init__(
         self, worker: str, loop_timer: LoopTimer, limit: int = HELD, seconds: float = HELD_SECONDS
     ) -> None:
-        """`worker` is its name for people.  Clients are kept until `replace` is called."""
+        """`worker` names the worker for people. Clients are kept until `replace` is called."""
         self._worker = worker
         self._run = loop_timer.run
         self._outgoing: Outgoing[_Departing] = Outgoing(limit, WINDOW, seconds)
@@ -92,7 +92,9 @@ class SocketSender:
         self._admission = admission
 
     def send(self, client: socket.socket, frame: bytes, origin: Origin) -> None:
-        """Pass a client and its first frame to the worker, or refuse it in the end."""
+        """Pass a client and its first frame to the worker; refused if the worker stays away too
+        long.
+        """
         one = _Departing(client, origin.encoded() + frame, _host(client, origin))
         if self._outgoing.add(one, self._loop.time()):
             self._flush()
@@ -215,7 +217,7 @@ class SocketSender:
             one.place = self._admission.enter(one.host, partial(self._give_up, one), is_timed=False)
 
     def _give_up(self, one: _Departing) -> None:
-        """Refuse a client that must make room, unless it was sent meanwhile."""
+        """Refuse a client to make room, unless it was sent in the meantime."""
         if self._outgoing.remove(one):
             one.refuse(NotReady(f"too many clients wait for {self._worker}: try again"))
 

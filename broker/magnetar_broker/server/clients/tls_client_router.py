@@ -39,7 +39,9 @@ class Serve(Protocol):
         origin: Origin,
         place: AdmittedConnection,
     ) -> None:
-        """Serve it; `first` is the first frame, `rest` the input behind it.  Takes over `place`."""
+        """Serve the client: `first` is the first frame, `rest` the input behind it. Takes over
+        `place`.
+        """
 
 
 class TlsClientRouter:
@@ -76,7 +78,7 @@ class TlsClientRouter:
         receiving: HeldBytes,
         readers: SlowReaders,
     ) -> None:
-        """Accept clients within these limits; `serve` gets those that name `own`, or no worker."""
+        """Accept clients within these limits; `serve` gets those for `own` or for any worker."""
         self._serve, self._own = serve, frozenset(("", own))
         self._receiving, self._readers = receiving, readers
         self._port.start(admission)
@@ -88,7 +90,7 @@ class TlsClientRouter:
             pump.stop()
 
     async def ended(self) -> None:
-        """Return when the clients of other workers are disconnected, or after some time."""
+        """Wait until the clients of other workers are disconnected, or a time limit has passed."""
         if self._pumps:
             await asyncio.wait([pump.over() for pump in self._pumps], timeout=END_SECONDS)
 

@@ -18,9 +18,9 @@ from magnetar_broker.session.session import Handler
 from magnetar_storage.runtime.execution import Tasks
 
 WRITE_BUFFER = 64 << 10
-"""The bytes for another worker above which they are counted, and the client is not read."""
+"""The buffered bytes for a worker above which they are counted and the client is not read."""
 CLOSE_SECONDS = 5.0
-"""The time that a worker may take to read the rest of what a client sent before it left."""
+"""The seconds in which a worker may read the rest of a departed client's input."""
 
 Send = Callable[[int, socket.socket, bytes, Origin], None]
 """A function that passes a client, its first frame and its origin to a worker."""
@@ -80,7 +80,7 @@ class UpstreamSocket(asyncio.Protocol):
         self._receiving = receiving
         self._full = self._holds = False
         self._early: list[bytes] = []
-        """The frames written before there is a transport."""
+        """The frames written before the transport exists."""
         self._reading = True
         self._closing = False
         self._transport: asyncio.Transport | None = None
@@ -131,7 +131,7 @@ class UpstreamSocket(asyncio.Protocol):
     # Called by the upstream --------------------------------------------------------------
 
     def write(self, pieces: list[bytes]) -> None:
-        """Send frames, each of them whole."""
+        """Send complete frames."""
         if self._closing:
             return
         if self._transport is None:
@@ -185,7 +185,7 @@ class UpstreamSocket(asyncio.Protocol):
             self._receiving.hold(self, 0)
 
     def give_up(self) -> None:
-        """Disconnect the client, which holds memory that others need."""
+        """Disconnect the client, so that its memory is free for others."""
         upstream = self._upstream
         self._upstream, self._closing = None, True
         if upstream is not None:

@@ -46,7 +46,7 @@ class Addresses:
 
 
 def addresses_of(settings: Settings, ports: PortNumbers) -> Addresses:
-    """Return the addresses of this process, which has bound these ports."""
+    """Return the addresses of this process, which has already bound these ports."""
     host = LOOPBACK.get(settings.bind_address, settings.bind_address)
     # Certificates are issued for names.
     name = settings.advertised_address or ("localhost" if settings.binds_to_loopback else host)

@@ -1,4 +1,4 @@
-"""The parts that serve topics on a data directory: its disk, its store, and the engine."""
+"""The parts that serve topics on a data directory: disk, store, and engine."""
 
 import logging
 import os
@@ -143,7 +143,7 @@ def engine_of(
     journal: JournalStats,
     space: SpaceState,
 ) -> Engine:
-    """Return the engine on these stores, with the limits of the settings."""
+    """Return the engine on these stores, configured by the settings."""
     return Engine(
         store=store,
         metadata=metadata,
@@ -175,7 +175,7 @@ def store_limits(settings: Settings) -> Limits:
 
 
 def roll_limits(settings: Settings) -> RollLimits:
-    """Return when a segment (a ledger, for clients) is closed and the next one begun."""
+    """Return the limits at which a segment, which clients call a ledger, is closed."""
     return RollLimits(
         max_entries=settings.managed_ledger_max_entries_per_ledger,
         max_bytes=settings.managed_ledger_max_size_per_ledger_mbytes << 20,

@@ -9,7 +9,7 @@ from magnetar_broker.config import Settings
 from magnetar_broker.config.settings import KEYS
 
 PRIVATE_UMASK = 0o077
-"""The umask with which files that the broker creates are for its own user only."""
+"""The umask with which new files are accessible to the broker's user only."""
 EXPOSED = stat.S_IWGRP | stat.S_IRWXO
 """The permissions that a data directory must not give; its group may read, such as for backups."""
 SECRETS = ("token_secret_key", "basic_auth_conf", "tls_key_file_path")
@@ -17,7 +17,7 @@ SECRETS = ("token_secret_key", "basic_auth_conf", "tls_key_file_path")
 
 
 def protect_files(settings: Settings) -> list[str]:
-    """Keep other users from the broker's files; return warnings about what they can still read."""
+    """Protect the broker's files from other users; return warnings about files still readable."""
     # promise: other users of the machine cannot read what the broker writes
     os.umask(os.umask(PRIVATE_UMASK) | PRIVATE_UMASK)
     protected = _protected(settings.data_dir)

@@ -39,7 +39,7 @@ class Rebuilding:
     """The result of a rebuild, made or only calculated."""
 
     logs: dict[str, RebuiltLog]
-    """The rebuilt logs, by the keys of their records."""
+    """The rebuilt logs by the keys of their records."""
     found: Rebuilt
     kept: int = 0
     """The number of values of the older metadata that are used."""
@@ -53,13 +53,13 @@ class Trouble(NamedTuple):
 
     why: str
     noted: Noted
-    """The identities that the other parts of the directory have noted."""
+    """The identities found in the other parts of the directory."""
     older: dict[str, bytes]
-    """The values of the metadata, if it is an older copy of the right one; else empty."""
+    """The values of the metadata if it is an outdated copy; otherwise empty."""
 
 
 def metadata_trouble(data_dir: str) -> Trouble | None:
-    """Return what is wrong with the metadata; None if it is the right one.
+    """Return the fault of the metadata; None if it belongs to the directory and is intact.
 
     Raises `StorageError` if a broker uses the directory, or another part is missing.
     """
@@ -155,7 +155,7 @@ def as_text(result: Rebuilding) -> str:
 
 
 def _identity(noted: Noted) -> Identity:
-    """Return the least identity with which the metadata belongs to the other parts."""
+    """Return the identity that the metadata must at least have to match the other parts."""
     parts = noted.parts.values()
     return Identity(
         noted.directory,
@@ -186,7 +186,7 @@ def _stays(key: str, value: bytes) -> bool:
 
 
 def _with_older(record: LogRecord, key: str, older: bytes | None) -> LogRecord:
-    """Return the record with the fields of an older one that segments do not contain."""
+    """Return the record with fields of an older one that segments do not hold."""
     if older is None:
         return record
     try:
@@ -221,7 +221,7 @@ def _write(disk: LocalDisk, values: dict[str, bytes], identity: Identity) -> str
 
 
 def _set_aside(disk: LocalDisk) -> str:
-    """Move the former files of the metadata to a directory of their own, if there are any."""
+    """Move former metadata files, if any, to a new directory beside them."""
     names = disk.list("")
     present = [name for name in FILES if name in names]
     if not present:

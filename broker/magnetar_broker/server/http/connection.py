@@ -29,14 +29,14 @@ Answer = Callable[[Request], Awaitable[Response]]
 logger = logging.getLogger(__name__)
 
 TLS_HANDSHAKE = b"\x16\x03"
-"""The beginning of what a client with TLS sends."""
+"""The first bytes that a client with TLS sends."""
 MAX_HEADERS = 100
 """The most headers of a request."""
 NOT_OURS = re.compile(rb"(?<!\r)\n|\r\n[ \t]")
 """In the head of a request: a line that ends without CR, or continues in the next line.  Old rules
 allow both, and programs that disagree about them can take one request for two."""
 NO_BEGINNING = re.compile(rb"[^\w!#$%&'*+.^`|~\r\n-]")
-"""The first byte of input that cannot be a request, such as a body whose length was not told."""
+"""The first byte of input that no request begins with, such as a body of undeclared length."""
 ORIGIN_FORM = re.compile(r"/[\x21-\x7e]*|https?://[\x21-\x7e]*", re.IGNORECASE)
 TURN_BYTES = 64 << 10
 """The bytes of a response that are written in one turn of the loop: the kernel copies them."""
@@ -46,7 +46,7 @@ closing at once would reset it, and the client would lose the refusal."""
 
 
 class _Counted:
-    """Has the length of a body that is written without passing it through h11."""
+    """A body whose length is known, and which is written without passing through h11."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -56,7 +56,7 @@ class _Counted:
 
 
 class _Refused(Exception):
-    """The reason to refuse a request before it is complete."""
+    """The reason to refuse a request before all of it has arrived."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
@@ -64,7 +64,9 @@ class _Refused(Exception):
 
 
 class HttpConnection(asyncio.Protocol):
-    """One client's connection.  It is in `connections` until it is closed and answers nothing."""
+    """One client's connection, listed in `connections` until it is closed and has no answer
+    pending.
+    """
 
     def __init__(
         self,
@@ -88,7 +90,7 @@ class HttpConnection(asyncio.Protocol):
         self._transport: asyncio.Transport
         self._timer: asyncio.TimerHandle | None = None
         self._is_begun = False
-        """Whether part of the next request has arrived."""
+        """Whether a part of the next request has arrived."""
         self._waiting_bytes = 0
         """The bytes of an answer that waited when the socket last became full."""
         self._certificate = b""
@@ -148,11 +150,11 @@ class HttpConnection(asyncio.Protocol):
     # Limits -----------------------------------------------------------------------------
 
     def give_up(self) -> None:
-        """Close at once, because other connections need the room."""
+        """Close the connection at once, because others need its place."""
         self._transport.abort()
 
     def unread(self) -> tuple[int, int]:
-        """Return the bytes that the socket has taken since it was full, and those that wait."""
+        """Return the bytes that the socket has taken since it was full, and the bytes that wait."""
         waiting = self._transport.get_write_buffer_size()
         return self._waiting_bytes - waiting, waiting
 
@@ -183,7 +185,7 @@ class HttpConnection(asyncio.Protocol):
             self._timer = None
 
     def _too_slow(self) -> None:
-        """Refuse a request that is not complete in time, however much of it still arrives."""
+        """Refuse a request that did not arrive completely in time, even if more arrives."""
         name = "magnetarHttpHeaderTimeoutSeconds"
         if self._head is not None:
             name = "magnetarHttpBodyTimeoutSeconds"
@@ -418,7 +420,7 @@ def _address(peer: tuple[Any, ...] | None) -> str:
 
 
 def _origin_form(target: str) -> str:
-    """Return the target without scheme and host, which clients add when they talk to a proxy."""
+    """Return the target without scheme and host, which clients of proxies add."""
     if target.startswith("/"):
         return target
     return "/" + target.partition("://")[2].partition("/")[2]

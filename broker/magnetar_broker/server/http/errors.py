@@ -47,7 +47,7 @@ STATUSES: dict[type[BrokerError], int] = {
 
 
 def refusal(status: int, reason: str, **headers: str) -> Response:
-    """Return a response with a reason, and these headers."""
+    """Return a response that gives the reason of a refusal."""
     return json_response({"reason": reason}, status, headers)
 
 

@@ -28,7 +28,7 @@ class HttpLimits:
     head_bytes: int = 8192
     body_bytes: int = MAX_BODY
     head_seconds: float = 10.0
-    """The time from the first byte of a request to the end of its headers."""
+    """The seconds from the first byte of a request to the end of its headers."""
     body_seconds: float = 30.0
     """The time from the end of the headers to the end of the body."""
     idle_seconds: float = 30.0
@@ -55,7 +55,7 @@ class HttpLimits:
 
 
 class HttpGuard:
-    """The connections of one HTTP port.  Each enters once and leaves; it waits between requests."""
+    """The connections of one HTTP port: each enters, waits between requests, and leaves."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class HttpGuard:
         """Connections without a complete request, by address, the longest wait first."""
 
     def enter(self, connection: Holder, host: str) -> bool:
-        """Admit a new connection, for which a waiting one may be closed; False if it must close."""
+        """Admit a connection, closing a waiting one if need be; False if the new one must close."""
         host = network_of(host)  # promise: an IPv6 network counts as one address for HTTP
         limit, name = self.limits.connections_of_address, "magnetarHttpMaxConnectionsPerIp"
         if 0 < limit <= self._connections_from[host]:

@@ -51,10 +51,10 @@ class Request:
     pairs: Sequence[tuple[str, str]] = ()
     """The whole query, decoded: every name and value as sent."""
     is_given_up: Callable[[], bool] = field(default=lambda: False, compare=False)
-    """A function that returns whether the client has closed the connection, or its side of it."""
+    """Returns whether the client has closed the connection, or its sending side."""
 
     def values_of(self, name: str) -> list[str]:
-        """Return all values that the query has for a name."""
+        """Return all values that the query gives a parameter."""
         return [value for other, value in self.pairs if other == name]
 
     def flag(self, name: str) -> bool:
@@ -98,7 +98,7 @@ class Response:
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     rest: Sequence[bytes] = ()
-    """The parts that follow `body`: the parts of a large body are never joined."""
+    """The parts after `body`; a large body is sent in parts that are never joined."""
     lines: Sequence[tuple[str, str]] = ()
     """Additional headers, whose names may be repeated."""
 
@@ -107,7 +107,7 @@ NO_CONTENT = Response(status=204)
 
 
 def text_response(text: str) -> Response:
-    """Return a text as it is, labelled as JSON: existing clients expect this content type."""
+    """Return plain text, labelled as JSON because existing clients expect that content type."""
     return Response(text.encode(), "application/json; charset=utf-8")
 
 

@@ -11,7 +11,7 @@ Handler = TypeVar("Handler")
 
 
 class PathSegment(NamedTuple):
-    """One part of a pattern, between two slashes: a parameter, or fixed text."""
+    """A segment of a route's path: a parameter, or fixed text."""
 
     name: str | None
     """The parameter's name; None for fixed text."""
@@ -25,7 +25,7 @@ class PathSegment(NamedTuple):
 
 
 class Route(NamedTuple, Generic[Handler]):
-    """One line of the table."""
+    """One entry of the routing table."""
 
     endpoint: Endpoint
     handler: Handler
@@ -52,7 +52,7 @@ class Table(Generic[Handler]):
             found.sort(key=lambda one: sum(segment.breadth for segment in one[1]))
 
     def find(self, method: str, path: str) -> tuple[Route[Handler], dict[str, str]]:
-        """Return the route and its parameters; a HEAD is answered as a GET.  Raises `NoRoute`."""
+        """Return the route and its parameters; HEAD is answered as GET. Raises `NoRoute`."""
         methods = set()
         for route, parameters in self._matching(path):
             if route.endpoint.method == ("GET" if method == "HEAD" else method):

@@ -107,7 +107,7 @@ def audit_log(clock: Clock, settings: Settings) -> AuditLog:
 
 
 def _to_file(file: Path) -> logging.Handler:
-    """Make the logger write only to this file, which it opens again after it was moved away."""
+    """Make the logger write only to this file, which is opened anew after it was moved away."""
     from logging.handlers import WatchedFileHandler  # noqa: PLC0415 (imports much)
 
     handler = WatchedFileHandler(file, encoding="utf-8")
@@ -118,7 +118,7 @@ def _to_file(file: Path) -> logging.Handler:
 
 
 def _time(ms: int) -> str:
-    """Return the time in ISO 8601, always of one length: lines sorted as text are in order."""
+    """Return a time in ISO 8601 with a fixed number of digits, so that lines sort by time."""
     return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds")
 
 

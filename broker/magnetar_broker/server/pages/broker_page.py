@@ -25,7 +25,7 @@ class Advertised(Protocol):
 
 
 class BrokerPage:
-    """Makes the pages of one process."""
+    """Makes the metrics page of one process."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class BrokerPage:
         tls: Callable[[], TlsFigures | None] = lambda: None,
         schemas: SchemaCounts | None = None,
     ) -> None:
-        """`is_joined` says that the page will be joined with those of other processes."""
+        """`is_joined` says that the page will be joined with the pages of other processes."""
         self._schemas = schemas
         self._usage = UsageMeter(broker.engine.clock.now_ms())
         self._tls = tls
@@ -65,7 +65,7 @@ class BrokerPage:
         loop: LoopFigures,
         tls: TlsFigures | None,
     ) -> tuple[Iterator[bytes], bytes]:
-        """Return the page, still to be made, and the parts that are best made in a thread.
+        """Return an empty page, and the parts that should be made in a thread.
 
         Those parts read files in /proc.  The page's modules are imported with the first scrape.
         """

@@ -35,7 +35,7 @@ on, the broker remembers every producer's name."""
 ADDRESS = "health-check:0"
 PRODUCER_ID = CONSUMER_ID = 1
 CANDIDATES = 1000
-"""The topics among which a worker finds one that it serves, if it owns a bundle with some."""
+"""The most topics among which a worker looks for one that it serves."""
 
 Kind = pb.BaseCommand
 
@@ -50,11 +50,11 @@ class HealthCheck:
     def __init__(
         self, broker: Broker, serves: Callable[[TopicName], bool] = lambda topic: True
     ) -> None:
-        """`serves` returns whether this process owns a topic's bundle, after its lookup."""
+        """`serves` looks a topic up, and returns whether this process owns the topic's bundle."""
         self._broker = broker
         self._serves = serves
         self._waiting: list[Promise] = []
-        """One for each caller: a cancelled wait for a shared promise would cancel it for all."""
+        """A promise per caller: cancelling a wait for a shared one would cancel it for all."""
         self._running = False
         self._sends = True
         """Whether the last check had a topic, and so sent a message."""
@@ -62,7 +62,8 @@ class HealthCheck:
         self._step = "starting"
 
     async def check(self, process: str | None = None) -> None:
-        """Return when a message was delivered; else raise `Unhealthy`, within the limit.
+        """Wait until a message was delivered; raise `Unhealthy` if the check fails or takes too
+        long.
 
         A worker that serves none of the `CANDIDATES` sends no message: it only reads metadata, and
         logs that.  `process` is not used: it can only name this process.
@@ -106,7 +107,7 @@ class HealthCheck:
             settling(outcome)(failure)
 
     async def _failure(self) -> Exception | None:
-        """Run one check, and return its failure; None if it succeeded."""
+        """Run one check, and return its error; None if it succeeded."""
         try:
             await self._read_metadata()
             topic = await self._own_topic()
@@ -227,13 +228,13 @@ def _first_topic(settings: Settings) -> TopicName:
 
 
 def _subscription_type(settings: Settings) -> "pb.CommandSubscribe.SubType":
-    """Return the first subscription type that is enabled: Exclusive unless it is disabled."""
+    """Return the first enabled subscription type, starting with Exclusive."""
     name = next(kind for kind in SubscriptionType if kind in settings.subscription_types_enabled)
     return cast("pb.CommandSubscribe.SubType", pb.CommandSubscribe.SubType.Value(name))
 
 
 def _message(sequence_id: int, payload: bytes, clock: Clock) -> bytes:
-    """Return a SEND frame."""
+    """Return the SEND frame of a message."""
     metadata = pb.MessageMetadata(
         producer_name=NAME, sequence_id=sequence_id, publish_time=clock.now_ms()
     )

@@ -21,7 +21,7 @@ class HttpAuthentication:
         self._with_metrics = with_metrics
 
     async def admitted(self, request: Request, route: Route[Any] | NoRoute) -> Request:
-        """Return the request with its roles.  Raises `NotAuthenticated`."""
+        """Return the request with the roles of its client; raises `NotAuthenticated`."""
         if self._is_open(route):  # promise[always]: requests are authenticated
             return request
         roles = await self._authenticator.of_request(request.headers, request.certificate)

@@ -25,7 +25,7 @@ class LinkedHealth:
         self._runtime = runtime
 
     async def check(self, process: str | None = None) -> None:
-        """Return if all workers are healthy; else raise `Unhealthy`, within a time limit.
+        """Check that all workers are healthy within a time limit; raise `Unhealthy` if not.
 
         `process` is the name of the only worker to check; None checks all workers.
         """

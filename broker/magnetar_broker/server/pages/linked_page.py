@@ -1,4 +1,4 @@
-"""The page for Prometheus of a worker, which the controller asks for in pieces, over their link."""
+"""A worker's metrics page, which the controller fetches in pieces over their link."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ from magnetar_storage.runtime.execution import Clock
 NEXT, DROP = "metrics.next", "metrics.drop"
 PIECE_BYTES = 256 * 1024
 SIGN_SECONDS = 1.0
-"""The interval at which a worker that is making its page answers, to show that it runs."""
+"""The interval, in seconds, at which a worker that is making its page shows that it runs."""
 SILENCE_SECONDS = 3.0
 """The time after which a worker that does not answer is left out of the page."""
 
@@ -26,10 +26,10 @@ class LinkedPage:
         self._make = make
         self._loop_timer = loop_timer
         self._number = 0
-        """The number of the page that is being made or sent; 0 for none."""
+        """The number of the page being made or sent; 0 if there is none."""
         self._making: asyncio.Task[Page | None] | None = None
         self._sent = 0
-        """The number of parts of the page that were sent."""
+        """The number of parts of the page sent so far."""
         link.serve({NEXT: self._next, DROP: self._drop})
         # promise: a worker drops its page when the controller has ended
         link.when_ended(lambda: self._drop(self._number))
@@ -61,7 +61,7 @@ class LinkedPage:
         return asyncio.create_task(self._loop_timer.measured("http", make()))
 
     def _drop(self, number: int) -> None:
-        """Drop a page that is no longer needed, as the controller has notified."""
+        """Drop a page because the controller no longer needs it."""
         if number == self._number:
             self._number, self._making = 0, None  # the task ends soon
 

@@ -8,7 +8,7 @@ from magnetar_broker.base.pace import Slices
 from magnetar_broker.server.http.messages import Request
 
 Page = Sequence[bytes]
-"""A page in parts, which are never joined."""
+"""A page in parts that are never joined."""
 IsWanted = Callable[[], bool]
 Make = Callable[[IsWanted], Awaitable[Page | None]]
 """A function that makes a page with figures from after the call; None if it is no longer wanted."""
@@ -16,18 +16,18 @@ Make = Callable[[IsWanted], Awaitable[Page | None]]
 
 @dataclass
 class _Scrape:
-    """The requests that are answered with one page."""
+    """Requests that are answered with the same page."""
 
     requests: list[Request] = field(default_factory=list)
     page: Page | None = None
 
     def is_wanted(self) -> bool:
-        """Return whether one of the clients still waits."""
+        """Return whether any of the clients still waits for the page."""
         return not all(request.is_given_up() for request in self.requests)
 
 
 class MetricsPage:
-    """Makes one page at a time; all requests that arrive meanwhile share the next one."""
+    """Makes one page at a time; requests that arrive meanwhile share the next page."""
 
     def __init__(self, make: Make) -> None:
         self._make = make
@@ -47,7 +47,7 @@ class MetricsPage:
 
 
 async def gradually(parts: Iterator[bytes], is_wanted: IsWanted, slices: Slices) -> list[bytes]:
-    """Return all parts, made in slices of the loop's time; stop if the page is no longer wanted."""
+    """Return all parts, made in slices of the loop's time; stop when no client waits."""
     made = list[bytes]()
     for part in parts:
         made.append(part)

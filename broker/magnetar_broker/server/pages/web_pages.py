@@ -18,7 +18,7 @@ OWN = ("same-origin", "none")
 
 
 class WebPages:
-    """Refuses requests that pages of other sites send."""
+    """Refuses requests that web pages of other sites cause a browser to send."""
 
     def __init__(self, names: Iterable[str] | None = None) -> None:
         """`names` are the names by which this machine is reached; None for any.
@@ -55,7 +55,7 @@ class WebPages:
 
 
 ANY_NAME = WebPages()
-"""The check for a port whose clients prove their identity, or that was opened to others."""
+"""The check of a port whose clients must authenticate, or that was opened to other machines."""
 
 
 def _is_local(host: str, names: frozenset[str]) -> bool:

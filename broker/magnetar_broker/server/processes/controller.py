@@ -189,7 +189,7 @@ class Controller:
                 link.close()
 
     async def _workers_ended(self) -> None:
-        """Wait until the workers, which stop too, have closed their topics with this process.
+        """Wait until the workers, which stop at the same time, have closed their topics.
 
         The supervisor stops the workers first.  If it has ended, all processes stop at once.
         """
@@ -229,7 +229,7 @@ class Controller:
         process.tasks.spawn(connect(link, peer.link, process.loop_timer))
 
     async def _obey(self, draining: Draining, settings: DynamicSettings, message: Message) -> None:
-        """Do what the supervisor asks for while it restarts workers."""
+        """Follow the supervisor's messages during a restart of workers."""
         control = self._process.context.control
         match message:
             case Drain(worker):
@@ -247,7 +247,7 @@ class Controller:
     async def _join(
         self, metadata: SqliteMetadata, number: int, before: Link | None, last: SegmentId
     ) -> tuple[SegmentId, tuple[object, ...]]:
-        """Answer a worker that has opened its store; `before` is the link to its earlier process.
+        """Answer a worker that has opened its store; `before` is the link of its former process.
 
         The answer is the id above which its new segments begin, and the identity to be noted.
         """

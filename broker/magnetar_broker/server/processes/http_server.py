@@ -140,7 +140,7 @@ class HttpServer:
 def _found(
     routes: Table[Handler], request: Request
 ) -> tuple[Route[Handler] | NoRoute, dict[str, str]]:
-    """Return the route and its parameters; `NoRoute` stands for a route that does not exist."""
+    """Return the route and its parameters; `NoRoute` for an unknown path."""
     try:
         return routes.find(request.method, request.path)
     except NoRoute as error:
@@ -160,7 +160,7 @@ def sole_context(
     loop_timer: LoopTimer,
     contexts: Contexts | None = None,
 ) -> AdminContext:
-    """Return the context of a broker that is one process."""
+    """Return the context of a broker of one process."""
     directory, broker = halves
     tls = contexts.figures if contexts is not None else lambda: None
     page = BrokerPage(

@@ -1,4 +1,4 @@
-"""Keeps the segment ids of all workers above those of their topics' earlier segments."""
+"""Keeps segment ids of all workers above the ids of their topics' earlier segments."""
 
 from contextlib import suppress
 
@@ -27,7 +27,7 @@ class LastIds:
         self._links[worker] = link
 
     async def join(self, worker: int, last: SegmentId) -> SegmentId:
-        """Return the id above which a worker begins, once all workers have reported theirs."""
+        """Return the id above which a worker's ids begin; waits until all have reported theirs."""
         self._last[worker] = last
         if len(self._last) == self._workers:
             self._complete.release()
@@ -36,7 +36,7 @@ class LastIds:
         return await self._largest(worker)
 
     async def advance(self, worker: int) -> None:
-        """Make a worker continue above the ids of all others, before it takes topics over.
+        """Make a worker's ids continue above all others, before the worker takes topics over.
 
         Raises the error of the worker's store if it cannot.
         """
@@ -46,7 +46,7 @@ class LastIds:
             await self._links[worker].request("segments.advance", largest)
 
     async def _largest(self, worker: int) -> SegmentId:
-        """Return the largest id of all workers; this worker has reported its own when it joined."""
+        """Return the largest id of the workers; this one reported its own when it joined."""
         for other in self._last.keys() - {worker}:
             with suppress(ProcessUnavailable):  # it has ended, and joins again with its id then
                 self._last[other] = await self._links[other].request("segments.last_id")

@@ -9,7 +9,7 @@ from magnetar_broker.server.clients.socket_pair import attach
 from magnetar_broker.server.runtime.loop_timer import LoopTimer
 
 WRITE_BUFFER = 1 << 20
-"""The bytes written that the peer has not read above which the link keeps its output."""
+"""The unread written bytes above which the link queues its output itself."""
 CLOSE_SECONDS = 5.0
 """The time that the peer of a closed link may take to read the rest."""
 

@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 
 class Prepared(NamedTuple):
-    """The data that every process has in addition to its `Context`."""
+    """The data that every process has besides its `Context`."""
 
     settings: Settings
     lock: Lock
@@ -63,7 +63,7 @@ class Reload:
         self._worker = worker
 
     def changed(self) -> Changed | None:
-        """Return what has changed; None if nothing that a reload changes has."""
+        """Return the changes of the configuration; None if a reload would change nothing."""
         values = reloaded(self._read, self._prepared.settings)
         if values is None:
             return None
@@ -81,7 +81,7 @@ class Reload:
         )
 
     def done(self) -> None:
-        """Note that all processes have the configuration that `changed` has returned."""
+        """Note that all processes use the configuration that `changed` returned."""
         self._prepared = self._next
 
 

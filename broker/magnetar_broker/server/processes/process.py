@@ -1,4 +1,4 @@
-"""The common part of the controller and the workers: how each begins, and its other processes."""
+"""The part that controller and workers share: their start, and the links to other processes."""
 
 import asyncio
 import logging
@@ -22,7 +22,7 @@ class Process:
     """The event loop, threads and control socket of one process of a broker."""
 
     def __init__(self, context: Context) -> None:
-        """Create it in the running event loop."""
+        """Prepare the process; an event loop must be running."""
         loop = asyncio.get_running_loop()
         self.context = context
         self.phases = Phases(context.began_at)
@@ -38,12 +38,12 @@ class Process:
         self._meet: Callable[[Peer], None] = self._early.append
         self._obey: Callable[[Message], None] | None = None
         self.check_files: Callable[[], None] = lambda: None
-        """The function that is called when the supervisor asks to check the files of TLS."""
+        """Called when the supervisor asks for a check of the TLS files."""
         loop.add_reader(context.control.fileno(), self._read)
         self._report_alive()
 
     def meet(self, take: Callable[[Peer], None]) -> None:
-        """Call `take` with every other process, including those announced before."""
+        """Call `take` with every other process, now or when it is announced."""
         self._meet = take
         while self._early:
             take(self._early.pop(0))
@@ -58,7 +58,7 @@ class Process:
         self.context.control.send(Ready())
 
     async def unless_stopped(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run `work`, a part of the start; cancel it if the supervisor asks to stop.
+        """Run `work`, a step of the start; cancel it when the supervisor asks to stop.
 
         The work may wait for another process, which may have ended.
         """
@@ -72,11 +72,11 @@ class Process:
             await working
 
     def stop(self) -> None:
-        """Stop as if the supervisor had asked for it; the supervisor starts this process again."""
+        """Stop like after a request of the supervisor, which then starts the process again."""
         self._stop.set()
 
     async def stopped(self) -> None:
-        """Return when the supervisor asks to stop or has ended, or `stop` was called."""
+        """Wait until the supervisor asks to stop or has ended, or `stop` is called."""
         await self._stop.wait()
 
     def end(self) -> None:

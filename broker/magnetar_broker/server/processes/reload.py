@@ -15,7 +15,7 @@ Read = Callable[[], Loaded]
 
 
 def reloaded(read: Read, settings: Settings) -> dict[str, Given] | None:
-    """Return what a reload changes in `settings`, by key; None if the configuration cannot be used.
+    """Return the changes of a reload to `settings`, by key; None if the configuration is invalid.
 
     Logs the settings that change, those that need a restart of the broker to change, and the reason
     why a configuration cannot be used.

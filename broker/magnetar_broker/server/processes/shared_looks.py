@@ -1,4 +1,4 @@
-"""Makes all processes check the disk's free space when one has seen it change."""
+"""Makes all processes check the free disk space when one of them sees it change."""
 
 from collections.abc import Callable, Iterable
 

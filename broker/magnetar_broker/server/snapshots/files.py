@@ -27,16 +27,16 @@ MANIFEST = "SNAPSHOT"
 GATHERED = "snapshot-"
 """The prefix of a directory, in a store directory, with the files that a snapshot is made of."""
 UNFINISHED = ".unfinished"
-"""The suffix of the directory of a snapshot that is being made."""
+"""The suffix of the directory of an incomplete snapshot."""
 MARK = "unfinished"
-"""A file in the journal's directory of a copy that is not complete."""
+"""The file in the journal's directory that marks an incomplete copy."""
 PIECE_BYTES = 8 << 20
 """The number of bytes that are copied before a sync: the journal's syncs must not wait for more."""
 
 
 @dataclass(frozen=True)
 class Copied:
-    """The files that were put into a snapshot, and their bytes."""
+    """The files copied into a snapshot, and their bytes."""
 
     files: int
     bytes: int
@@ -53,7 +53,7 @@ class Copied:
 
 @dataclass(frozen=True)
 class Manifest:
-    """The description of a snapshot, in its file `MANIFEST`."""
+    """The description of a snapshot, stored in its file `MANIFEST`."""
 
     name: str
     created_ms: int
@@ -65,7 +65,7 @@ class Manifest:
 
 
 class Gathering:
-    """The files of one store directory as a checkpoint found them."""
+    """The files of one store directory as they were at a checkpoint."""
 
     def __init__(self, store: str, token: str, stopped: Event) -> None:
         """`store` is the store directory, `token` is the snapshot's; `stopped` ends the copying."""
@@ -75,7 +75,7 @@ class Gathering:
         self._checkpoint: Checkpoint | None = None
 
     def take(self, checkpoint: Checkpoint) -> None:
-        """Link all segments; call it while none is written or removed."""
+        """Link all segments; no segment may be written or removed during the call."""
         source = os.path.join(self._store, "segments")
         os.makedirs(self._path)
         for name in os.listdir(source):
@@ -84,7 +84,7 @@ class Gathering:
         self._checkpoint = checkpoint
 
     def copy(self, target: str) -> Copied:
-        """Make a complete and durable store directory at `target`, except for its FORMAT."""
+        """Make a complete and durable store directory at `target`, without the file FORMAT."""
         assert self._checkpoint is not None
         os.makedirs(os.path.join(target, "segments"))
         os.makedirs(os.path.join(target, "journal"), exist_ok=True)
@@ -120,7 +120,7 @@ class Gathering:
 
 
 def _put(source: str, target: str, length: int | None, stopped: Event) -> Copied:
-    """Put a finished file, or the first `length` bytes of a growing one, at `target`, synced."""
+    """Write a finished file, or the first `length` bytes of a growing one, to `target`, synced."""
     if length is None:  # promise[always]: a snapshot copies files that still grow
         size = os.path.getsize(source)
         with suppress(OSError):  # another file system, or one without links
@@ -210,7 +210,7 @@ def manifest_of(path: str) -> Manifest | None:
 
 
 def remove_manifest(path: str) -> None:
-    """Make the snapshot at a path a data directory that is no longer a snapshot."""
+    """Turn the snapshot at a path into an ordinary data directory."""
     with suppress(FileNotFoundError):
         os.unlink(os.path.join(path, MANIFEST))
         sync(path)
@@ -235,7 +235,7 @@ def _names(directory: str) -> Iterator[str]:
 
 
 def remove_tree(path: str) -> None:
-    """Remove a directory with all that is in it, as far as possible."""
+    """Remove a directory and its content, as far as possible."""
     import shutil  # noqa: PLC0415 (which is a megabyte that a start does not need)
 
     shutil.rmtree(path, ignore_errors=True)

@@ -46,12 +46,12 @@ HELD_SECONDS = 15.0
 MOST_LISTED = 1000
 
 Parts = Callable[[], Sequence[SnapshotPart]]
-"""Returns the parts of all processes with store directories; `NotReady` if one is missing."""
+"""Returns the parts of all processes with store directories; `NotReady` if one is absent."""
 
 
 @dataclass
 class Making:
-    """A snapshot that is being made, or the last one made."""
+    """The snapshot that is being made, or the last one made."""
 
     name: str
     created_ms: int
@@ -78,8 +78,9 @@ class Snapshots:
         self._stopped = False
 
     async def clear(self) -> None:
-        """Remove the rest of interrupted snapshots, and the description of the snapshot that the
-        data directory was, if the broker is started on one.  Call it at the start."""
+        """Remove files of interrupted snapshots, and the manifest if the broker was started on a
+        snapshot; call this at the start.
+        """
         # promise: a running data directory is not a snapshot
         await asyncio.to_thread(remove_manifest, self._data_dir)
         await asyncio.to_thread(remove_rests, self._data_dir, self._directory)
@@ -110,7 +111,7 @@ class Snapshots:
         return await asyncio.to_thread(self._list)
 
     async def stop(self) -> None:
-        """Give up the snapshot that is being made, and make no more.
+        """Stop the snapshot that is being made, and refuse later ones.
 
         On return metadata can change again; the files that are left are removed by the next start.
         """
@@ -224,7 +225,7 @@ class Snapshots:
 
 
 async def _all(work: Iterable[Awaitable[T]]) -> list[T]:
-    """Return the results of all; if one fails, wait for the others, and raise its error."""
+    """Wait for all, and return their results; raise the first error after all have ended."""
     results = await asyncio.gather(*work, return_exceptions=True)
     for result in results:
         if isinstance(result, BaseException):

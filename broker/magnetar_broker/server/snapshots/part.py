@@ -1,4 +1,4 @@
-"""The part of a snapshot that one process makes: the store directories that it has open."""
+"""One process's part of a snapshot: the store directories that it has open."""
 
 import asyncio
 import os
@@ -16,32 +16,32 @@ from magnetar_storage.runtime.execution import Clock, Promise
 PREPARE, CUT, COPY = "snapshot.prepare", "snapshot.cut", "snapshot.copy"
 DROP = "snapshot.drop"
 PREPARE_SECONDS = 120.0
-"""The time limit of a checkpoint of everything that is only in memory."""
+"""The time limit, in seconds, of the checkpoint before a snapshot."""
 CUT_SECONDS = 10.0
 """The time limit of a cut, during which changes of metadata wait."""
 COPY_SECONDS = 24 * 3600.0
 DROP_SECONDS = 120.0
-"""The time limit for the checkpoint that is being written, and for removing all links."""
+"""The time limit, in seconds, for a running checkpoint to end and links to be removed."""
 
 
 class SnapshotPart(Protocol):
-    """The store directories that one process has open.  `token` is the token of the snapshot."""
+    """The store directories that one process has open; `token` identifies the snapshot."""
 
     async def prepare(self) -> None:
         """Write checkpoints, so that little is left to write during the cut."""
 
     async def cut(self, token: str) -> None:
-        """Decide what is in the snapshot: everything durable on return, or a moment before."""
+        """Fix the content of the snapshot: all that is durable on return or a moment before."""
 
     async def copy(self, token: str, target: str) -> Copied:
-        """Copy the part into the snapshot at the path `target`; call it once, after `cut`."""
+        """Copy the part into the snapshot at the path `target`; called once, after `cut`."""
 
     async def drop(self, token: str) -> None:
-        """Wait for the running work of a snapshot that failed, and remove its files."""
+        """Wait for running work of a failed snapshot, and remove its files."""
 
 
 class LocalPart:
-    """The part of this process."""
+    """The part made by this process."""
 
     def __init__(self, store: JoinedStore, data_dir: str) -> None:
         self._stores = store.directories
@@ -102,7 +102,7 @@ class LocalPart:
 
 
 class LinkedPart:
-    """The part of a worker, which the controller asks."""
+    """The part of a worker, which is requested over its link."""
 
     def __init__(self, link: Link, clock: Clock) -> None:
         self._link = link

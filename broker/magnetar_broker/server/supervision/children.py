@@ -44,15 +44,15 @@ class Context:
     workers: int
     """The number of workers."""
     generation: int
-    """The number of times that this process was started, including this one."""
+    """The number of starts of this process, the present one included."""
     began_at: float
-    """The time at which its start began, by the monotonic clock."""
+    """The monotonic time at which the start of the process began."""
     report_seconds: float
-    """The interval at which the child reports that it runs."""
+    """The interval, in seconds, at which the child reports that it runs."""
     control: Control
-    """The socket that brings a `Peer` for each other process, at the start and whenever one is
-    started again, and `Stop`.  The child sends `Ready` when it serves, and `Alive` from its start
-    to its end."""
+    """The socket to the supervisor. It brings `Stop`, and a `Peer` whenever another process starts;
+    the child sends `Ready` when it serves, and `Alive` all the time.
+    """
     sockets: Sequence[socket]
     """Bound sockets to accept connections from, shared with the processes that do the same work;
     they queue connections from the first `listen` on, whichever process calls it."""
@@ -72,7 +72,7 @@ def name_of(worker: int | None) -> str:
 
 
 def state_of(pid: int) -> str:
-    """Return the state of a process in the system, such as "stopped"; "unknown" without /proc."""
+    """Return the system's state of a process, such as "stopped"; "unknown" without /proc."""
     with suppress(OSError):
         found = STATE.search(Path(f"/proc/{pid}/status").read_text())
         if found is not None:

@@ -15,7 +15,7 @@ from typing import get_args
 
 READ_BYTES = 64 << 10
 MAX_SOCKETS = 16
-"""The most sockets that one read takes; a read ends behind the sockets of one message."""
+"""The most sockets that one read takes; a read ends after the sockets of one message."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Peer:
     worker: int | None
     """The number of the worker; None is the controller."""
     generation: int
-    """The number of times that process was started, including this one."""
+    """The number of starts of that process, the present one included."""
     link: socket
     """The socket for requests and answers, in both directions."""
     clients_out: socket | None = None

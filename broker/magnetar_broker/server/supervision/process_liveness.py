@@ -4,11 +4,11 @@ import time
 from collections.abc import Callable
 
 REPORTS = 10
-"""The number of times that a process reports that it runs within the timeout."""
+"""The number of reports that a process sends within the timeout."""
 
 
 class ProcessLiveness:
-    """The time for which each process has been silent, by its name.
+    """The time for which each process has been silent, by process name.
 
     Only time in which the supervisor itself ran is counted: while it was stopped, or the machine
     suspended, it heard nothing of what the others did.
@@ -42,7 +42,7 @@ class ProcessLiveness:
         self._reported_at[name] = self._running
 
     def reported(self, name: str) -> None:
-        """Note that something has arrived from a process."""
+        """Note a sign of life of a process."""
         if name in self._reported_at:
             self.begin(name)  # promise: anything that comes from a process ends its silence
 

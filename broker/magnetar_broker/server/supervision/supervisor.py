@@ -47,7 +47,7 @@ from magnetar_broker.server.supervision.process_liveness import ProcessLiveness
 logger = logging.getLogger(__name__)
 
 SHORT_LIFE_SECONDS = 10.0
-"""A process that ends sooner than this after its start is expected to do so again."""
+"""The lifetime, in seconds, below which a process is expected to end early again."""
 FIRST_PAUSE_SECONDS = 0.1
 MAX_PAUSE_SECONDS = 5.0
 CAUSES = {
@@ -55,7 +55,7 @@ CAUSES = {
     "tracing stop": "a debugger",
     "disk sleep": "a disk that does not answer, a lack of memory, or a container that is frozen",
 }
-"""The causes to look for when a process does not run, by its state."""
+"""The likely causes why a process does not run, by its state."""
 OTHER_CAUSES = "a lack of CPU, and in magnetar_loop_stretch_seconds for what occupies event loops"
 HASTE = 2
 """The number of requests to stop from which children are killed instead of waited for."""
@@ -63,7 +63,7 @@ HASTE = 2
 
 @dataclass
 class Role:
-    """The work of one kind of process, and the bound sockets that it accepts connections from."""
+    """The work of one kind of process, with the bound sockets on which it accepts connections."""
 
     run: Run
     """The work of the processes that are started from now on."""
@@ -79,7 +79,7 @@ class Changed(NamedTuple):
 
 
 class Reload(Protocol):
-    """The part of the configuration that the supervisor needs."""
+    """The parts of a reload that the supervisor uses."""
 
     def changed(self) -> Changed | None:
         """Read the configuration again; return None if nothing that a reload changes has changed.
@@ -88,7 +88,7 @@ class Reload(Protocol):
         """
 
     def done(self) -> None:
-        """Note that all processes have the configuration that `changed` has returned."""
+        """Note that all processes use the configuration that `changed` returned."""
 
 
 @dataclass
@@ -108,7 +108,7 @@ class Pauses:
 
 @dataclass
 class Child:
-    """A child process, over all its starts."""
+    """A child process, across all of its starts."""
 
     worker: int | None
     role: Role
@@ -124,7 +124,7 @@ class Child:
     started_at: float = 0.0
     restart_at: float = 0.0
     is_replaced: bool = False
-    """Whether it was asked to stop so that its next process runs differently."""
+    """Whether the process was asked to stop in order to be started with other settings."""
     pauses: Pauses = field(default_factory=Pauses)
 
     @property
@@ -136,7 +136,7 @@ class Child:
         return self.pid is not None
 
     def kill(self) -> None:
-        """Send SIGKILL to the process if it runs."""
+        """Send SIGKILL to the process if it is running."""
         if self.pid is not None:
             os.kill(self.pid, signal.SIGKILL)
 
@@ -209,7 +209,7 @@ class Supervisor:
             self._kill()
 
     def _start(self) -> None:
-        """Start all processes; return when all are ready, or this process is asked to stop."""
+        """Start all processes; return when all are ready or this process is asked to stop."""
         for child in self._children:
             self._fork(child)
         # promise[all -> any]: the broker is ready when its last worker is
@@ -230,7 +230,9 @@ class Supervisor:
             raise StartFailed(text)
 
     def _start_again(self) -> None:
-        """Start all processes, as often as necessary; return early if asked to stop."""
+        """Start all processes again and again until a start succeeds; return early if asked to
+        stop.
+        """
         while not self._until(lambda: self._stop_signals > 0, self._controller.restart_at):
             try:
                 self._start()
@@ -310,7 +312,7 @@ class Supervisor:
         logger.info("reload: all workers have the changed configuration")
 
     def _replace(self, worker: Child, generation: int, former: Run) -> bool:
-        """Restart a worker unless it was already restarted; return whether the reload continues."""
+        """Restart a worker unless that has happened; return whether the reload continues."""
         assert worker.worker is not None
         self._answers.clear()
         self._send(self._controller, Drain(worker.worker))
@@ -386,7 +388,7 @@ class Supervisor:
         )
 
     def _kill(self) -> None:
-        """Kill every child that is left, and wait until it has ended."""
+        """Kill the remaining children, and wait until they have ended."""
         for child in self._children:
             if child.pid is not None:
                 child.kill()
@@ -395,7 +397,7 @@ class Supervisor:
     # One process -------------------------------------------------------------------------
 
     def _fork(self, child: Child) -> None:
-        """Start a process, and connect it with every other process that runs."""
+        """Start a process, and connect it with all other running processes."""
         child.control, theirs = control_pair()
         child.generation += 1
         child.ready, child.failure, child.is_replaced = False, "", False
@@ -434,7 +436,7 @@ class Supervisor:
                     listening.close()
 
     def _connect(self, one: Child, other: Child) -> None:
-        """Give two processes the ends of new sockets between them."""
+        """Give two processes the two ends of a new pair of sockets."""
         with ExitStack() as copies:  # the processes have their own
             link, there, back = (_pair(copies) for _ in range(3))
             if self._controller in (one, other):
@@ -552,7 +554,7 @@ class Supervisor:
         return True
 
     def _turn(self, seconds: float) -> None:
-        """Wait for events for at most `seconds`, and handle them."""
+        """Wait for events, at most `seconds`, and handle them."""
         events = self._selector.select(min(seconds, self._liveness.report_seconds))
         self._liveness.advance()
         for key, _ in events:

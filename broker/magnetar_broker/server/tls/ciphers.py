@@ -26,6 +26,6 @@ def openssl_name(name: str) -> str:
 
 
 def divided(names: Sequence[str]) -> tuple[bool, list[str]]:
-    """Return whether the names have suites of TLS 1.3, and OpenSSL's names of the others."""
+    """Return whether TLS 1.3 suites are named, and OpenSSL's names of the other suites."""
     others = [openssl_name(name) for name in names if name not in OF_TLS_1_3]
     return len(others) < len(names), others

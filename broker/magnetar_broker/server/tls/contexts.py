@@ -19,7 +19,7 @@ WARNING_INTERVAL_SECONDS: Final = 86_400
 
 
 class Contexts:
-    """The contexts of one process that accepts TLS connections.
+    """The TLS contexts of one process that accepts connections.
 
     Files that cannot be used, such as a new certificate whose key is not written yet, change
     nothing: the former contexts stay in use, the log has the reason, and the next check tries
@@ -45,7 +45,7 @@ class Contexts:
             self._timer = self._clock.later(self._seconds, self._check_again)
 
     def stop(self) -> None:
-        """Stop checking the files."""
+        """Stop checking the files for changes."""
         if self._timer is not None:
             self._timer.cancel()
 
@@ -65,7 +65,7 @@ class Contexts:
         return self._loaded.certificate.not_after.timestamp()
 
     def check(self) -> None:
-        """Load the files if they have changed; use them from now on if they have no errors."""
+        """Load changed files; they are used from now on if they have no errors."""
         state = state_of(self._settings)
         # promise[!= self._state -> is None]: new certificate files are used
         if state != self._state:

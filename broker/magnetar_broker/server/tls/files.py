@@ -22,7 +22,7 @@ State = tuple[tuple[int, int, int] | None, ...]
 
 
 class Certificate(NamedTuple):
-    """The broker's own certificate."""
+    """A certificate of the broker."""
 
     serial: int
     not_before: datetime
@@ -41,7 +41,7 @@ class Loaded:
 
 
 def state_of(settings: Settings) -> State:
-    """Return a state that differs from a later one if a file has changed meanwhile."""
+    """Return a value that differs from the former one when a file has changed."""
     return tuple(_state(path) for _, path in _paths(settings))
 
 

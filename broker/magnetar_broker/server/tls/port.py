@@ -15,7 +15,7 @@ from magnetar_broker.server.tls.contexts import Contexts
 NO_LIMIT_SECONDS = 86_400.0
 """A limit of a handshake that asyncio requires; `Admission` has the effective one."""
 SHUTDOWN_SECONDS = 5.0
-"""The time that a client may take to read the rest, and to end TLS from its side."""
+"""The seconds in which a client may read the rest and end TLS."""
 END_SECONDS = 1.0
 """The time that the stop of a process waits for TLS to end: for clients, for other workers."""
 REASONS: Final = {
@@ -67,7 +67,7 @@ class TlsPort:
         self._admission: Admission
 
     def start(self, admission: Admission) -> None:
-        """Begin to accept clients, which make their handshakes within these limits."""
+        """Accept clients, which do their handshakes within the limits of `admission`."""
         self._admission = admission
         self._accepting.start()
 

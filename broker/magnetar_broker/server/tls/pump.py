@@ -16,15 +16,15 @@ from magnetar_broker.limits.slow_readers import SlowReaders
 from magnetar_broker.server.runtime.socket_writes import write_pieces
 
 WRITE_BUFFER = 64 << 10
-"""The waiting bytes of a side above which they are counted, and the other side is not read."""
+"""The waiting bytes of a side above which they are counted and the other side is not read."""
 CLOSE_SECONDS = 5.0
-"""The time that a side may take to read the rest when the other has ended."""
+"""The seconds in which a side may read the rest after the other side has ended."""
 
 Run = Callable[..., None]
 
 
 class Pump:
-    """The two sides of one client: `client` has the TLS connection, `worker` the socket pair."""
+    """The two sides of a client: `client` is the TLS connection, `worker` the socket pair."""
 
     def __init__(
         self,
@@ -81,14 +81,14 @@ class Side(asyncio.Protocol):
         self._run = run
         self._pump = pump
         self._is_full = self._is_counted = False
-        """Whether more bytes wait than may, and whether they are already counted."""
+        """Whether more bytes wait than allowed, and whether they were counted."""
         self._transport: asyncio.Transport | None = None
         self._early: list[bytes] = []
-        """The data written before there is a transport."""
+        """The data written before the transport exists."""
         self.reads = True
         """Whether this side is read from."""
         self.is_finishing = False
-        """Whether this side closes when everything is written."""
+        """Whether the side closes when all data is written."""
         self._over = False
         self._abort_timer: asyncio.TimerHandle | None = None
 
@@ -157,7 +157,9 @@ class Side(asyncio.Protocol):
             self._transport.resume_reading()
 
     def finish(self) -> None:
-        """Close when everything is written, or after `CLOSE_SECONDS`: the other side has ended."""
+        """Close once all data is written, or after `CLOSE_SECONDS`, because the other side has
+        ended.
+        """
         if self._over or self.is_finishing:
             return
         self.is_finishing = True
@@ -211,13 +213,13 @@ class Side(asyncio.Protocol):
 
 
 class ClientSide(Side):
-    """The client's side."""
+    """The side of the client."""
 
     def __init__(self, run: Run, pump: Pump, address: str, readers: SlowReaders) -> None:
         super().__init__(run, pump, address)
         self._readers = readers
         self._queued = 0
-        """The bytes that waited when they were counted first, and the bytes added since."""
+        """The bytes that waited when they were first counted, plus those written since."""
 
     def began(self) -> None:
         self._queued = self.waiting
@@ -232,12 +234,14 @@ class ClientSide(Side):
         self._readers.drained(self)
 
     def unread(self) -> tuple[int, int]:
-        """Return the bytes that the client has taken since they were counted, and the rest."""
+        """Return the bytes that the client has taken since they were counted, and the remaining
+        ones.
+        """
         return self._queued - self.waiting, self.waiting
 
 
 class WorkerSide(Side):
-    """The worker's side, which closes when the worker has read everything."""
+    """The side of the worker, which closes once the worker has read everything."""
 
     def __init__(self, run: Run, pump: Pump, address: str, receiving: HeldBytes) -> None:
         super().__init__(run, pump, address)

@@ -47,7 +47,7 @@ class AvroSchema(Schema):
         return self._avro.encode(avro_value(obj))
 
     def encode_dict(self, d: dict[str, Any]) -> dict[str, Any]:
-        """Return a copy of the dict with records as dicts, and members of enums as their names."""
+        """Return a copy of the dict with records as dicts and enum members as names."""
         return {key: avro_value(value) for key, value in d.items()}
 
     def decode(self, data: bytes) -> Any:

@@ -22,7 +22,7 @@ class SchemaInfo:
         return self._name
 
     def schema(self) -> str:
-        """Return the definition."""
+        """Return the definition of the schema."""
         return self._definition
 
 
@@ -41,11 +41,11 @@ class Schema:
         self._schema_info = SchemaInfo(schema_type, schema_name, definition)
 
     def encode(self, obj: Any) -> bytes:
-        """Encode a value."""
+        """Encode a value as bytes."""
         raise NotImplementedError(f"{type(self).__name__} has no encode")
 
     def decode(self, data: bytes) -> Any:
-        """Decode a value."""
+        """Decode bytes to a value."""
         raise NotImplementedError(f"{type(self).__name__} has no decode")
 
     def decode_message(self, msg: Any) -> Any:
@@ -60,7 +60,7 @@ class Schema:
         self._client = client
 
     def _receiving(self) -> Receiving[Any] | None:
-        """Return the schema with which the client receives, here passing on bytes; None: none."""
+        """Return the schema for receiving, here one that passes bytes on; None means none."""
         return sending(self)
 
     def _decode_received(self, value: Any) -> Any:

@@ -37,11 +37,11 @@ class Field:
             self._default = self.validate_type("default", default)
 
     def type(self) -> str:
-        """Return the name of its Avro type."""
+        """Return the name of the field's Avro type."""
         return self._type
 
     def python_type(self) -> Any:
-        """Return the type of its values, or a tuple of types."""
+        """Return the Python type of the field's values, or a tuple of types."""
         return self._accepts[0] if len(self._accepts) == 1 else self._accepts
 
     def validate_type(self, name: str, val: Any) -> Any:
@@ -60,7 +60,7 @@ class Field:
         return val
 
     def default(self) -> Any:
-        """Return the value in a record that is created without one."""
+        """Return the value of the field in a new record."""
         return self._default
 
     def required_default(self) -> bool:
@@ -68,7 +68,7 @@ class Field:
         return self._required_default
 
     def schema(self) -> Any:
-        """Return the Avro definition of its type."""
+        """Return the Avro definition of the field's type."""
         return self.schema_info(set())
 
     def schema_info(self, defined_names: Names) -> Any:
@@ -77,7 +77,7 @@ class Field:
 
 
 class Null(Field):
-    """The field of None."""
+    """A field whose only value is None."""
 
     _type = "null"
     _accepts = (builtins.type(None),)
@@ -330,7 +330,7 @@ class Record:
 
     @classmethod
     def schema(cls) -> Any:
-        """Return the Avro definition."""
+        """Return the Avro definition of the record."""
         return cls.schema_info(set())
 
     @classmethod

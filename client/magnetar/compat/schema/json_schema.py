@@ -1,4 +1,4 @@
-"""Records as JSON."""
+"""Records encoded as JSON."""
 
 import json
 from typing import Any
