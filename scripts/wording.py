@@ -26,14 +26,17 @@ class Rule(NamedTuple):
     instead: str
 
 
-BEGINNING = Rule(re.compile(r"(Of|That|What|Which) "), "begin with a verb or with the noun")
+BEGINNING = Rule(re.compile(r"(Of|That|What|Which|Have) "), "begin with a verb or with the noun")
 """The rule for the beginning of a docstring."""
+ENDING = Rule(re.compile(r"; `?[A-Z]\w+`?\.$"), "say when it is raised")
+"""The rule for the end of a docstring's first paragraph: an error whose reason is missing."""
 RULES = (
     Rule(
         re.compile(r"(?<!here )\b(is|are) no (?!longer\b|more\b|less\b)\w+", re.IGNORECASE),
         '"0 means no limit", "is not a text", "expected a text, got ..."',
     ),
     Rule(re.compile(r"(?<![\w.])\d+ is (none|never)\b"), '"0 means never"'),
+    Rule(re.compile(r"\b(is|are) none of\b"), '"is not among", "expected one of ..., got ..."'),
     Rule(re.compile(r"\bso (many|few)\b", re.IGNORECASE), 'name the number, or "that many"'),
 )
 
@@ -89,6 +92,9 @@ def faults(texts: Iterable[Text]) -> Iterator[tuple[int, str]]:
         plain = " ".join(text.split())
         if is_docstring and (beginning := BEGINNING.found.match(plain)):
             yield line, f"{beginning[0]}...: {BEGINNING.instead}"
+        summary = " ".join(text.split("\n\n")[0].split())
+        if is_docstring and (ending := ENDING.found.search(summary)):
+            yield line, f"{ending[0]}: {ENDING.instead}"
         for rule in RULES:
             for found in rule.found.finditer(plain):
                 yield line, f"{found[0]}: {rule.instead}"

@@ -379,8 +379,7 @@ class Client(Closing):
         key_reader: KeyReader | None = None,
         on_undecryptable: str = FAIL,
     ) -> Reader[V]:
-        """Create a reader of one or several topics that starts after `start`, or at it if
-        `inclusive`.
+        """Create a reader of one or several topics, from after `start`, or at it if `inclusive`.
 
         `start` is an id, EARLIEST, LATEST, or a time in ms: the reader then starts with the first
         message published at that time or later.  An id is of one partition: name that as topic.

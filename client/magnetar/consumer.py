@@ -203,8 +203,7 @@ class Consumer(Closing, Generic[V]):
             partition.resume()
 
     async def seek(self, target: MessageId | int, topic: str | None = None) -> None:
-        """Continue with the message of this id, or the first one published at this time (ms) or
-        later.
+        """Continue with the message of this id, or the first one published from this time (ms) on.
 
         EARLIEST, LATEST and a time apply to all topics, or to `topic` alone; another id applies to
         its partition.  All messages from there on are redelivered, also acknowledged ones.
@@ -213,7 +212,7 @@ class Consumer(Closing, Generic[V]):
             partitions = [one for one in self._partitions if topic in (None, one.topic)]
             partitions = partitions or self._by_topic.get(str(topic), [])
             if not partitions:
-                raise ValueError(f"{topic} is none of {', '.join(self.topics)}")
+                raise ValueError(f"{topic} is not received here: expected {', '.join(self.topics)}")
             await gather_all(partition.seek(target) for partition in partitions)
         else:
             await self._partition_of(target, topic).seek(target)
@@ -243,8 +242,7 @@ class Consumer(Closing, Generic[V]):
     # -- closing
 
     async def unsubscribe(self, force: bool = False) -> None:
-        """Delete the subscription with its position, and close; BrokerError if it has other
-        consumers.
+        """Delete the subscription, and close; BrokerError if it has other consumers.
 
         With `force`, other consumers are disconnected.
         """

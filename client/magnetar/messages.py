@@ -65,9 +65,7 @@ class Outgoing(Generic[V]):
     event_time_ms: int = 0
     """The time of the event, set by the application; 0 means not set."""
     deliver_at_ms: int = 0
-    """The time, in ms since 1970, before which shared subscriptions do not receive it; 0 means at
-    once.
-    """
+    """The time (ms since 1970) before which shared subscriptions wait for it; 0: none."""
     sequence_id: int | None = None
     """The id for deduplication, higher than all earlier ones; None means the next one."""
     is_null: bool = False
@@ -195,9 +193,7 @@ class Message(Generic[V]):
 
     @property
     def broker_publish_time_ms(self) -> int | None:
-        """The time, in ms since 1970, at which the broker stored the message; None if it is not
-        sent.
-        """
+        """The time (ms since 1970) at which the broker stored the message; None if not known."""
         added = self.entry.broker_metadata
         if added is None or not added.HasField("broker_timestamp"):
             return None
@@ -237,9 +233,7 @@ class Message(Generic[V]):
 
     @property
     def deliver_at_ms(self) -> int:
-        """The time, in ms since 1970, before which shared subscriptions do not receive it; 0 means
-        at once.
-        """
+        """The time (ms since 1970) before which shared subscriptions wait for it; 0: none."""
         return self.entry.metadata.deliver_at_time
 
     @property
@@ -332,9 +326,7 @@ class Entry:
 
     @property
     def stored_time_ms(self) -> int:
-        """The time, in ms, at which the broker stored the entry, else its publish time; seeks use
-        the same.
-        """
+        """The time (ms) at which the broker stored the entry, else its publish time."""
         added = self.broker_metadata
         if added is None or not added.HasField("broker_timestamp"):
             return self.metadata.publish_time

@@ -69,9 +69,7 @@ class Producer(Closing, Generic[V]):
 
     @property
     def statistics(self) -> ProducerStatistics:
-        """The counts since the producer was opened; `partitions[i].statistics` has those of a
-        partition.
-        """
+        """The counts since the producer was opened; `partitions[i].statistics` are a partition's."""
         return total(self.topic, [partition.statistics for partition in self._partitions])
 
     @property
@@ -116,8 +114,7 @@ class Producer(Closing, Generic[V]):
         txn: Transaction | None = None,
         **more: Any,
     ) -> Receipt:
-        """Send one message without waiting; QueueFull if there is no room. Await the receipt or
-        `flush`.
+        """Send one message without waiting: await the receipt, or `flush`. QueueFull without room.
 
         The arguments are those of `send`; call `register` before for a schema of its own.
         """
@@ -151,9 +148,7 @@ class Producer(Closing, Generic[V]):
         return [receipt.id() for receipt in receipts]
 
     async def flush(self) -> None:
-        """Wait until all messages are stored; raise the first error that the application has not
-        seen.
-        """
+        """Wait until all messages are stored; raise the first error not seen by the application."""
         await gather_all(partition.flush() for partition in self._partitions)
 
     async def close(self) -> None:

@@ -84,8 +84,7 @@ class Reader(Closing, Generic[V]):
         return all(partition.is_connected for partition in self._partitions)
 
     async def seek(self, target: MessageId | int, inclusive: bool | None = None) -> None:
-        """Continue with the message of this id, or the first one published at this time (ms) or
-        later.
+        """Continue with the message of this id, or the first one published from this time (ms) on.
 
         With `inclusive=False` it continues behind the message, and with True at the last message if
         the target is LATEST, which otherwise is behind it.  EARLIEST, LATEST and a time apply to
@@ -97,7 +96,7 @@ class Reader(Closing, Generic[V]):
                 partitions = [one for one in partitions if one.partition == target.partition]
             if len(partitions) != 1:
                 raise ValueError(
-                    f"{target} is in {len(partitions)} of the partitions of {self.topic}"
+                    f"{target} is in {len(partitions)} partitions of {self.topic}: expected one"
                 )
         await gather_all(partition.seek(target, inclusive) for partition in partitions)
 

@@ -115,15 +115,11 @@ class Producer(_Facade[magnetar.Producer[V]], Generic[V]):
         return self.run(self.wrapped.send_batch, messages, _of(txn))
 
     def send_nowait(self, value: V, *, txn: Transaction | None = None, **options: Any) -> None:
-        """Send one message without waiting; `flush` raises its error. QueueFull if there is no
-        room.
-        """
+        """Send one message without waiting: `flush` raises its error. QueueFull without room."""
         self.do(self.wrapped.send_nowait, value, txn=_of(txn), **options)
 
     def flush(self) -> None:
-        """Wait until all messages are stored; raise the first error that the application has not
-        seen.
-        """
+        """Wait until all messages are stored; raise the first error not seen by the application."""
         self.run(self.wrapped.flush)
 
 

@@ -86,7 +86,7 @@ class TableView(Closing, Mapping[str | bytes, V], Generic[V]):
                 try:
                     messages = await self._reader.read_batch()
                 except Damaged as error:  # the rest comes once the damaged entries are set aside
-                    logger.warning("a table view waits for what comes: %s", error)
+                    logger.warning("a table view waits for further messages: %s", error)
                     self._error = error
                     continue
                 self._error = None

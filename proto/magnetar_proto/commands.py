@@ -60,18 +60,20 @@ def decode(buf: bytes, start: int, mid: int) -> pb.BaseCommand:
     try:
         command = pb.BaseCommand.FromString(buf[start:mid])
     except DecodeError as error:
-        raise BadCommand("a command that is not a BaseCommand") from error
+        raise BadCommand("expected a BaseCommand, received bytes that are not one") from error
     if not command.HasField("type"):
-        raise BadCommand("a command without a known type")
+        raise BadCommand("received a command whose type is missing or unknown")
     if not command.HasField(FIELDS[command.type]):
-        raise BadCommand(f"a command of type {command.type} without {FIELDS[command.type]}")
+        raise BadCommand(
+            f"received a command of type {command.type} without its field {FIELDS[command.type]}"
+        )
     if not command.IsInitialized():
         raise BadCommand(f"{FIELDS[command.type]} lacks required fields")
     if not _is_text(command):
         raise BadCommand(f"{FIELDS[command.type]} has text that is not UTF-8")
     # A frame's kind is its first type; a parser keeps the last.
     if buf[start] == 0x08 and buf[start + 1] != command.type:
-        raise BadCommand("a command with two types")
+        raise BadCommand("received a command with the fields of two types")
     return command
 
 
@@ -93,5 +95,5 @@ def decode_as(kind: int, buf: bytes, start: int, mid: int) -> pb.BaseCommand:
     """Decode a command that must be of this type: the fallback of the hand-written decoders."""
     command = decode(buf, start, mid)
     if command.type != kind:
-        raise BadCommand(f"a command of type {command.type}, expected {kind}")
+        raise BadCommand(f"expected a command of type {kind}, received type {command.type}")
     return command

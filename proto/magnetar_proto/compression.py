@@ -22,7 +22,7 @@ def compress(kind: int, data: bytes) -> bytes:
     """Compress with the CompressionType `kind`; LocalError when there is no such type."""
     codec = _CODECS.get(kind)
     if codec is None:
-        raise LocalError(f"no compression type {kind}")
+        raise LocalError(f"compression type {kind} is unknown")
     return codec[0](data)
 
 
@@ -33,11 +33,11 @@ def decompress(kind: int, data: bytes, uncompressed_size: int, limit: int) -> by
     """
     codec = _CODECS.get(kind)
     if codec is None:
-        raise BadCompression(f"no compression type {kind}")
+        raise BadCompression(f"compression type {kind} is unknown")
     if kind == pb.NONE:
         return data
     if not 0 <= uncompressed_size <= limit:
-        raise BadCompression(f"{uncompressed_size} uncompressed bytes, the limit is {limit}")
+        raise BadCompression(f"{uncompressed_size} uncompressed bytes exceed the limit of {limit}")
     inflated = codec[1](data, uncompressed_size)
     if len(inflated) != uncompressed_size:
         raise BadCompression(f"{len(inflated)} bytes instead of the declared {uncompressed_size}")
@@ -107,7 +107,7 @@ def _un_snappy(data: bytes, size: int) -> bytes:
         # The block's own preamble decides how much is allocated.
         announced, _ = decode_varint(data, 0)
     except (IndexError, RemoteError) as error:
-        raise BadCompression("snappy: no preamble") from error
+        raise BadCompression("snappy: the block has no preamble") from error
     if announced != size:
         raise BadCompression(f"snappy: the block announces {announced} bytes, not {size}")
     try:

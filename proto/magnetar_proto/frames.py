@@ -242,7 +242,7 @@ def _find_kind(buf: bytes, start: int, mid: int) -> int:
     try:
         command = pb.BaseCommand.FromString(buf[start:mid])
     except DecodeError as error:
-        raise BadCommand("a command that is not a BaseCommand") from error
+        raise BadCommand("expected a BaseCommand, received bytes that are not one") from error
     if not command.HasField("type"):
-        raise BadCommand("a command without a known type")
+        raise BadCommand("received a command whose type is missing or unknown")
     return command.type

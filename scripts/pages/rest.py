@@ -41,7 +41,7 @@ $ curl -s -X DELETE http://localhost:8080/admin/v2/tenants/a%20b
 | 409 | it exists already, is not empty, or is being changed by another request |
 | 412 | a name or a value that is not allowed, or in use |
 | 413 | the body exceeds 2 MiB |
-| 422 | a schema that is none, or fewer partitions than there are |
+| 422 | an invalid schema, or fewer partitions than the topic has |
 | 500 | a defect of the broker: its log has the details |
 | 501 | something of Pulsar that is not here |
 | 503 | the broker is starting or stopping, or another process of it does not answer: retry |

@@ -77,7 +77,7 @@ class Bridge:
 
 def _log_failure(done: Future[object]) -> None:
     if not done.cancelled() and (error := done.exception()) is not None:
-        logger.error("what ran by itself has failed", exc_info=error)
+        logger.error("a background task has failed", exc_info=error)
 
 
 _bridges: dict[tuple[Connecting, int], Bridge] = {}

@@ -16,9 +16,7 @@ class Identity(NamedTuple):
     """The number of the last metadata write before this part was written."""
 
     def and_later(self, other: "Identity") -> "Identity":
-        """Merge with the identity in another part; an identity of another data directory is
-        ignored.
-        """
+        """Merge with the identity in another part, unless that has another data directory."""
         if UNKNOWN.directory != self.directory != other.directory:
             return self
         starts, revision = max(self.starts, other.starts), max(self.revision, other.revision)

@@ -120,7 +120,7 @@ def test_files_that_cannot_be_used(tmp_path: Path) -> None:
     files = authority.client("alice")
     missing = str(tmp_path / "missing")
     for tls in (Tls(missing), Tls(files.key), Tls(authority.trust, missing, files.key)):
-        with pytest.raises(ValueError, match=r"TLS: the .*(missing|key\.pem)"):
+        with pytest.raises(ValueError, match=r"TLS: cannot use the .*(missing|key\.pem)"):
             magnetar.connect("pulsar+ssl://localhost", tls=tls)
     with pytest.raises(ValueError, match=r"use a pulsar\+ssl:// URL"):
         magnetar.connect("pulsar://localhost", auth=Certificate("/c", "/k"))

@@ -20,7 +20,13 @@ def faults_of(source: str) -> list[tuple[int, str]]:
         ('def f():\n    """Of the subscription."""', [(2, "Of ...")]),
         ('x = 1\n"""That a sync failed."""', [(2, "That ...")]),
         ('class A:\n    """\n    Which worker\n    owns it.\n    """', [(2, "Which ...")]),
+        ('def f():\n    """Have every run get it."""', [(2, "Have ...")]),
+        (
+            'def f():\n    """Send it;\n    `Closed`.\n\n    It is late.\n    """',
+            [(2, "; `Closed`.")],
+        ),
         ('raise ValueError(f"{value!r} is no text: give a str")', [(1, "is no text")]),
+        ('f(f"{name} is none of {names}")', [(1, "is none of")]),
         ('f("a" \'b" are no \' f"{c} numbers, 0 is " "no limit")', [(1, "is no limit")]),
         ('KEY = Key("a", "Most topics; 0 is no "\n  "limit.")', [(1, "is no limit")]),
         ("x = 1\n# It reads so\n#   many entries.\ny = 2", [(2, "so many")]),
@@ -38,6 +44,7 @@ def test_expressions_that_are_refused(source: str, found: list[tuple[int, str]])
         '"""There is no text, and there are no numbers; it is no longer than 5."""',
         '"""Return whether that is not a text; 1.0 is none."""',
         '"""Read as many entries as there are."""',
+        '"""Send it; `Closed` after the end.\n\n    Raises nothing; `Closed`.\n    """',
         "# It reads so\nx = 1\n# many entries.",
     ],
 )

@@ -73,7 +73,7 @@ class Authenticator:
     # Connections ----------------------------------------------------------------------
 
     async def of_connect(self, connect: pb.CommandConnect, certificate: bytes) -> Proof:
-        """Return what a CONNECT proves; raise `NotAuthenticated` or `NotAuthorized`."""
+        """Return the roles that a CONNECT proves; raise `NotAuthenticated` or `NotAuthorized`."""
         method = _method_of(connect)
         original = connect.original_principal
         if method in self._chains:
@@ -85,7 +85,7 @@ class Authenticator:
         if self.rules.checks_originals:
             self._check_original(proof.roles.own, original)
             if connect.proxy_version and proof.roles.own not in self.rules.proxies:
-                raise NotAuthorized("proxy_version is set, and the role is none of proxyRoles")
+                raise NotAuthorized("proxy_version is set, but the role is not in proxyRoles")
         return proof
 
     async def _with_original(self, own: Identity, connect: pb.CommandConnect) -> Proof:
@@ -123,7 +123,9 @@ class Authenticator:
         #   client of a proxy
         if is_proxy != bool(original.strip()) or (is_proxy and original in self.rules.proxies):
             logger.info("the role %r may not connect for the role %r", own, original)
-            raise NotAuthorized("only a role of proxyRoles names that of a client, and must")
+            raise NotAuthorized(
+                "a role of proxyRoles must name its client's role, and no other role may"
+            )
 
     # Requests over HTTP -----------------------------------------------------------------
 

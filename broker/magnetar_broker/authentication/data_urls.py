@@ -49,7 +49,7 @@ def content_of(text: str, files: Files) -> bytes:
         return files.read(path)
     found = _decoded(text)
     if found is None:
-        raise ValueError("there is no such file, and it is not base64")
+        raise ValueError("it is neither an existing file nor base64")
     return found
 
 
@@ -61,7 +61,7 @@ def _inline(text: str) -> bytes:
         return unquote_to_bytes(match["data"])
     found = _decoded(match["data"])
     if found is None:
-        raise ValueError("behind data:;base64, there is no base64")
+        raise ValueError("expected base64 after data:;base64,")
     return found
 
 

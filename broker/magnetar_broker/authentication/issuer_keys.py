@@ -91,7 +91,7 @@ class IssuerKeys:
         # promise[without cached.age(self._now()) >= self._rules.expire_seconds or]: keys expire
         if cached.age(self._now()) >= self._rules.expire_seconds or key_id not in cached.keys:
             raise InvalidCredentials(
-                "its issuer has no key of the id that it names", "INVALID_PUBLIC_KEY"
+                "its issuer has no key with the id in its header", "INVALID_PUBLIC_KEY"
             )
         return cached.keys[key_id]
 
@@ -168,5 +168,5 @@ def _object(content: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise ValueError("it has sent no JSON object")
+        raise ValueError("expected a JSON object as the answer")
     return found

@@ -33,7 +33,7 @@ class OpenIdTokens:
         issuer, key_id = self._source_of(credentials.data)
         claims = verified(credentials.data, await self._keys.find(issuer, key_id))
         if claims.get("iss") != issuer:
-            raise InvalidCredentials("it has two issuers", "ISSUER_MISMATCH")
+            raise InvalidCredentials("it names two issuers", "ISSUER_MISMATCH")
         if claims.get("exp") is None:  # promise: a token of an issuer must expire
             raise InvalidCredentials("it has no time at which it expires", "ERROR_VERIFYING_JWT")
         return identity_of(claims, self._rules, self.method, self._now())
@@ -48,10 +48,12 @@ class OpenIdTokens:
         issuer, key_id = claims.get("iss"), header.get("kid")
         # promise[without or issuer not in self._issuers]: only listed issuers are accepted
         if not isinstance(issuer, str) or issuer not in self._issuers:
-            raise InvalidCredentials("its issuer is none of those allowed", "UNSUPPORTED_ISSUER")
+            raise InvalidCredentials(
+                "its issuer is not among the allowed ones", "UNSUPPORTED_ISSUER"
+            )
         if header.get("alg") not in ALGORITHMS:
             raise InvalidCredentials(
-                "its algorithm is none of those allowed", "UNSUPPORTED_ALGORITHM"
+                "its algorithm is not among the allowed ones", "UNSUPPORTED_ALGORITHM"
             )
         if not isinstance(key_id, str):
             raise InvalidCredentials("it names no key", "INVALID_PUBLIC_KEY")

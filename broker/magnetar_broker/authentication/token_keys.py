@@ -43,7 +43,7 @@ def public_key(data: bytes, algorithm: str) -> TokenKey:
     """Return a public key as DER or PEM; `ValueError` if it is malformed or of another kind."""
     if algorithm not in PUBLIC_ALGORITHMS:
         known = ", ".join(PUBLIC_ALGORITHMS)
-        raise ValueError(f"there is no tokenPublicAlg {algorithm}: there are {known}")
+        raise ValueError(f"tokenPublicAlg {algorithm} is unknown: expected one of {known}")
     is_pem = data.lstrip().startswith(b"-----BEGIN")
     try:
         key = load_pem_public_key(data) if is_pem else load_der_public_key(data)

@@ -67,7 +67,7 @@ def verified(token: bytes, key: TokenKey) -> Mapping[str, Any]:
             token, key.key, algorithms=list(key.algorithms), options=_UNCHECKED
         )
     except jwt.InvalidAlgorithmError:
-        raise InvalidCredentials("its algorithm is none that fits the key", INVALID) from None
+        raise InvalidCredentials("its algorithm does not fit the key", INVALID) from None
     except jwt.InvalidSignatureError:
         raise InvalidCredentials("its signature is not that of the key", INVALID) from None
     except (jwt.PyJWTError, ValueError, TypeError, KeyError, RecursionError):

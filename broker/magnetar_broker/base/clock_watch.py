@@ -25,9 +25,7 @@ class ClockWatch:
         self._clock = clock
         self._ahead = self._difference()
         self._jumped = 0.0
-        """The seconds by which the clock has jumped forward; until `_held_until` ages leave them
-        out.
-        """
+        """The seconds by which the clock jumped forward; until `_held_until` ages ignore them."""
         self._held_until = 0.0
 
     def _difference(self) -> float:

@@ -37,9 +37,7 @@ class Connection(Protocol):
         """Queue whole frames; they are written at the end of the turn."""
 
     def send_all(self, buffers: list[bytes], size: int) -> None:
-        """Send many buffers, of `size` bytes together, in order; like `send`, but without joining
-        them.
-        """
+        """Send many buffers, of `size` bytes together, in order and without joining them."""
 
     def release_pending(self, entries: int, size: int) -> None:
         """Note that entries of this client were answered: they no longer count as pending."""
@@ -54,9 +52,7 @@ class Connection(Protocol):
         """Notify a Failover consumer that it became active or inactive (ACTIVE_CONSUMER_CHANGE)."""
 
     def damaged(self, consumer_id: int, partition: int, damage: Damage) -> None:
-        """Notify a consumer of damaged entries, which are not delivered, if its client supports
-        that.
-        """
+        """Notify a consumer of damaged, undelivered entries, if its client supports that."""
 
     def reached_end(self, consumer_id: int) -> None:
         """Send REACHED_END_OF_TOPIC to a consumer, if its client supports the command."""

@@ -24,9 +24,7 @@ class EndedTransactions:
         return txn in self._outcomes or self.is_late(txn)
 
     def is_late(self, txn: TxnId) -> bool:
-        """Return whether a transaction has ended everywhere: a low watermark of its coordinator is
-        past it.
-        """
+        """Return whether a transaction has ended everywhere, by its coordinator's low watermark."""
         return txn.least <= self.lows.get(txn.most, -1)
 
     def late(self, txns: Iterable[TxnId]) -> list[TxnId]:

@@ -19,7 +19,7 @@ class Pace:
     """Limits the pace of long work; await `after` at the end of every piece."""
 
     def __init__(self, clock: Clock, bytes_per_second: int) -> None:
-        """A limit of 0 `bytes_per_second` is none; the event loop still gets its turns."""
+        """A limit of 0 `bytes_per_second` means none; the event loop still gets its turns."""
         self._clock = clock
         self._limit = bytes_per_second
         self._begun_ms = clock.now_ms()

@@ -19,9 +19,7 @@ class RareLog:
         self._left_out: dict[Hashable, int] = {}
 
     def write(self, kind: Hashable, line: str, summary: str) -> None:
-        """Write `line` unless its kind was logged in this interval; `summary` follows the later
-        count.
-        """
+        """Write `line`, once per interval for its kind; `summary` follows the count of the rest."""
         if kind in self._left_out:
             self._left_out[kind] += 1
             return

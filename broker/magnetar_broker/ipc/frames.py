@@ -55,7 +55,7 @@ class FrameReader:
 
 
 def _end_of_frame(data: bytearray | memoryview, at: int) -> int | None:
-    """Return where the frame at an offset ends; None if that is beyond the data."""
+    """Return the end of the frame at an offset; None if that is beyond the data."""
     if at + _SIZE.size > len(data):
         return None
     (size,) = _SIZE.unpack_from(data, at)

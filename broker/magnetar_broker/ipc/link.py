@@ -126,9 +126,7 @@ class Link:
             await self._room.wait()
 
     def when_ended(self, call: Callable[[], None]) -> None:
-        """Call `call` once the link has ended and its requests have failed; at once if it has
-        ended.
-        """
+        """Call `call` after the end of the link and the failure of its requests, or at once."""
         if self._has_ended:
             call()
         else:

@@ -116,9 +116,7 @@ class BundleChanges:
             return ranges_within(bundle, changed)
 
     async def _loaded(self, namespace: str, bundles: Bundles, bundle: str) -> list[TopicName]:
-        """Return the loaded topics of a bundle; `BundleRefused` if the namespace has no such
-        bundle.
-        """
+        """Return the loaded topics of a bundle; `BundleRefused` if there is no such bundle."""
         index, found = bundles.index(bundle), list[TopicName]()
         for count, name in enumerate(self._topic_host.loaded(namespace), 1):
             if count % PAUSE_EVERY == 0:

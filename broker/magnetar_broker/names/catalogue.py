@@ -96,8 +96,7 @@ class Catalogue:
     async def change_partitioned(
         self, topic: TopicName, change: Callable[[Partitioned], Partitioned]
     ) -> None:
-        """Store what `change` returns for the present record of a partitioned topic; durable on
-        return.
+        """Replace the record of a partitioned topic with what `change` returns; durable on return.
 
         `TopicNotFound` if there is no such partitioned topic.
         """

@@ -83,9 +83,7 @@ class Namespaces:
         self._forget_owners = forget_owners
         self.limit = limit
         self.changed: Callable[[str], Awaitable[None]] = nobody_asks
-        """Called with a namespace whose permissions may have changed, before the request is
-        answered.
-        """
+        """Called with a namespace whose permissions may have changed, before the answer."""
         self._known: set[str] = set()
         self._closed: Counter[str] = Counter()
         self._deleted = 0
@@ -136,9 +134,7 @@ class Namespaces:
         return await has_record(self._metadata, namespace_key(name))
 
     def is_known(self, name: str) -> bool:
-        """Return whether `require` has found or created a namespace; one it has not may still
-        exist.
-        """
+        """Return whether `require` has found or created a namespace; others may exist as well."""
         return name in self._known
 
     async def ensure(self, name: NamespaceName) -> None:

@@ -59,8 +59,7 @@ class TopicHost(Protocol):
         """
 
     async def apply(self, subject: Subject, partitions: int) -> None:
-        """Apply the current policies to loaded topics of a namespace, or to a topic and its
-        partitions.
+        """Apply the current policies to the loaded topics of a namespace or partitioned topic.
 
         Raises `StorageError` if a topic cannot apply them; all others have applied them.
         """

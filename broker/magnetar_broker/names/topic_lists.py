@@ -73,9 +73,7 @@ class TopicList:
         self.watchers.discard(watcher)
 
     def fill(self, names: list[str]) -> None:
-        """Set the names read from the namespace, and apply the changes made since the reading
-        began.
-        """
+        """Set the names read from the namespace, and apply the changes made meanwhile."""
         self.names = sorted(names)
         early, self._early = self._early or [], None
         for change in early:

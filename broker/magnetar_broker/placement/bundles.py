@@ -101,9 +101,7 @@ class Bundles:
         return bundle in self.ranges
 
     def split(self, bundle: str, hashes: Sequence[int]) -> "Bundles":
-        """Return the bundles with one divided at hashes; `BundleRefused` if a hash is not inside
-        it.
-        """
+        """Return the bundles with one divided at hashes; `BundleRefused` if one is outside it."""
         low, high = self.ends(bundle)
         for value in hashes:
             if not low < value < high:  # promise: a bundle is divided at a position inside of it

@@ -9,7 +9,7 @@ from magnetar_storage.log.log import Log, LogRun
 
 
 def add_broker_metadata(log: Log, interceptors: Set[MetadataInterceptor]) -> None:
-    """Have every run that is appended from now on get what these interceptors add."""
+    """Add the metadata of these interceptors to every entry that is appended from now on."""
     if interceptors:
         log.before_append = _Adding(log, interceptors)
 

@@ -110,7 +110,7 @@ def parse(text: bytes) -> AvroType:
         described = json.loads(text.decode(), parse_constant=_no_number)
         return parser.type(described, "", "the schema", 0)
     except ValueError as error:
-        raise InvalidSchema(f"it is not readable JSON: {error}") from error
+        raise InvalidSchema(f"expected a schema in JSON: {error}") from error
     except RecursionError as error:
         raise InvalidSchema("its JSON is nested too deeply") from error
 
@@ -272,7 +272,7 @@ def _symbols(node: dict[str, Any], enum: str) -> tuple[tuple[str, ...], str | No
         raise InvalidSchema(f"enum {enum} has a duplicate symbol")
     default = node.get("default")
     if default is not None and default not in symbols:
-        raise InvalidSchema(f"enum {enum}: its default {shown(default)} is none of its symbols")
+        raise InvalidSchema(f"enum {enum}: its default {shown(default)} is not among its symbols")
     return tuple(symbols), default
 
 

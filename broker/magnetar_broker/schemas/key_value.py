@@ -23,8 +23,9 @@ class KeyValueSchema(NamedTuple):
 
 
 def parse(schema: Schema) -> KeyValueSchema:
-    """Return the schemas of key and value; InvalidSchema if the data has none. An unset type means
-    bytes.
+    """Return the schemas of key and value; InvalidSchema if the data has none.
+
+    An unset type means bytes.
     """
     properties = dict(schema.properties)
     key, rest = _part(schema.data)
@@ -85,14 +86,17 @@ def _json_part(part: bytes) -> Any:
         return text
 
 
+_FORM = 'expected JSON like {"key": ..., "value": ...}'
+
+
 def from_json(text: str) -> bytes:
     """Return the data that JSON like `to_json` describes; InvalidSchema if it describes none."""
     try:
         parts = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InvalidSchema(f"it is not readable JSON: {error}") from error
+        raise InvalidSchema(f"{_FORM}: {error}") from error
     if not isinstance(parts, dict) or not {"key", "value"} <= parts.keys():
-        raise InvalidSchema('it must be JSON like {"key": ..., "value": ...}')
+        raise InvalidSchema(_FORM)
     return join(_part_of_json(parts["key"]), _part_of_json(parts["value"]))
 
 

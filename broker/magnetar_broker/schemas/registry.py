@@ -99,8 +99,7 @@ class Registry:
         digest: str,
         agree: Callable[[History], Awaitable[None]],
     ) -> int:
-        """Return the number of an equal version, or add the schema as a new version; durable on
-        return.
+        """Return the number of an equal version, or of the new version that is added, durably.
 
         `agree` is called before a version is added, and raises the refusal.
         """

@@ -23,7 +23,7 @@ from magnetar_proto.errors import BadCommand
 def on_connect(session: Session, command: pb.CommandConnect) -> Coroutine[Any, Any, None] | None:
     """Accept or refuse the client; it is the first command, and the only CONNECT."""
     if session.connected:
-        raise BadCommand("a second CONNECT on one connection")
+        raise BadCommand("received a second CONNECT on the connection")
     refusal = _refusal(session)
     if refusal is not None:
         _refuse(session, refusal)
@@ -72,7 +72,7 @@ def on_auth_response(
 ) -> Coroutine[Any, Any, None]:
     """Replace a client's credentials, whether or not it was asked for new ones."""
     if session.renewal is None or session.broker.authenticator is None:
-        raise BadCommand("AUTH_RESPONSE of a client that was not authenticated")
+        raise BadCommand("received AUTH_RESPONSE from a client that has not authenticated")
     return _renew(
         session, session.renewal, session.broker.authenticator, command.response.auth_data
     )

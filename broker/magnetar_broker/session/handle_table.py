@@ -51,8 +51,7 @@ class HandleTable(dict[int, T]):
                 self._creating = None
 
     async def fill(self, number: int, make: Callable[[Check], Coroutine[Any, Any, T]]) -> T:
-        """Create an object with `make` and keep it under an id; an older one of that id is closed
-        first.
+        """Create an object with `make` under an id; an older one of that id is closed first.
 
         `make` gets a check of whether it is still to be created, and calls it before each change
         that would outlast the connection.

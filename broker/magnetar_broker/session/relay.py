@@ -122,8 +122,7 @@ class Relay:
         return found
 
     def forward(self, frames: Sequence[Frame], at: int) -> int:
-        """Forward the leading SENDs, ACKs and FLOWs among `frames[at:]` that belong to other
-        processes.
+        """Forward the leading SENDs, ACKs and FLOWs among `frames[at:]` of other processes.
 
         Returns the index of the first frame that is not.
         """

@@ -187,9 +187,7 @@ class Session:
         self.is_upstream = False
         """Whether the peer is another process's `relay`, which serves the client."""
         self.is_internal = False
-        """Whether the peer is this broker itself, as in its health check; such a peer proves no
-        role.
-        """
+        """Whether the peer is this broker itself, as in its health check; it proves no role."""
         self.connected = False
         self.certificate = b""
         """The client's TLS certificate, which was verified, as DER; empty if it showed none."""
@@ -316,10 +314,10 @@ class Session:
                 self._flow(*decode_flow(buf, start, mid))
                 return
         elif kind != pb.BaseCommand.CONNECT:
-            raise BadCommand(f"command {kind} before CONNECT")
+            raise BadCommand(f"received command {kind} before CONNECT")
         handler = self._handlers.get(kind)
         if handler is None:
-            raise BadCommand(f"command {kind} is not one that a client sends")
+            raise BadCommand(f"received command {kind}, which clients do not send")
         command = decode(buf, start, mid)
         message = getattr(command, FIELDS[kind])
         work = handler(self, message)
@@ -345,7 +343,7 @@ class Session:
 
     def _flow(self, consumer_id: int, permits: int) -> None:
         if not 0 < permits <= MAX31:
-            raise BadCommand(f"FLOW with {permits} permits: expected 1 to {MAX31}")
+            raise BadCommand(f"received FLOW with {permits} permits: expected 1 to {MAX31}")
         consumer = self.consumers.get(consumer_id)
         if consumer is not None:
             consumer.subscription.flow(consumer, permits)
@@ -439,9 +437,7 @@ class Session:
             self.reply(pb.CommandActiveConsumerChange(consumer_id=consumer_id, is_active=is_active))
 
     def damaged(self, consumer_id: int, partition: int, damage: Damage) -> None:
-        """Notify a consumer of damaged entries that it does not receive, if its client is
-        Magnetar's.
-        """
+        """Notify a consumer of damaged, undelivered entries, if its client is Magnetar's."""
         # promise[always]: official clients are sent nothing that they do not know
         if self.client_version.startswith(UNDERSTANDS_DAMAGE):
             notice = pb.CommandActiveConsumerChange(

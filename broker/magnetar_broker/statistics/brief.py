@@ -71,9 +71,7 @@ async def brief_stats(topic: AnyTopic) -> Json:
 
 
 async def encoded(topics: Iterable[AnyTopic], clock: Clock) -> list[tuple[str, bytes]]:
-    """Return the figures of topics as JSON, by name. A topic whose backlog cannot be counted is
-    logged, and left out.
-    """
+    """Return the figures of topics as JSON, by name; those that cannot be counted are logged."""
     found, used = [], 0
     for topic in topics:
         try:

@@ -69,7 +69,7 @@ def position_in_pending_acks(one: Subscription, ledger: int, entry: int, index: 
 
 
 def buffer_internal_stats(topic: Topic, metadata: bool) -> Json:
-    """Return where the state of a topic's transactions is stored: beside its cursors."""
+    """Return the place that stores a topic's transactions: beside its cursors."""
     return {
         "snapshotType": "Single",
         "singleSnapshotSystemTopicInternalStats": _stored(topic, metadata),
@@ -77,7 +77,7 @@ def buffer_internal_stats(topic: Topic, metadata: bool) -> Json:
 
 
 def pending_ack_internal_stats(one: Topic, metadata: bool) -> Json:
-    """Return where pending acknowledgements are stored: beside the cursors of their topic."""
+    """Return the place that stores pending acknowledgements: beside their topic's cursors."""
     return {"pendingAckLogStats": _stored(one, metadata)}
 
 

@@ -243,9 +243,7 @@ class NonPersistentSubscriptions(Mapping[str, NonPersistentSubscription]):
     async def subscribe(
         self, connection: Connection, request: SubscribeRequest, check: Check = always
     ) -> Consumer:
-        """Add a consumer to a subscription, which is created if it does not exist; start positions
-        have no effect.
-        """
+        """Add a consumer to a subscription, new or existing; start positions have no effect."""
         if self.rates is not None:
             self.rates.check_subscribe(connection, request.consumer_name, request.consumer_id)
         self._check_open()
@@ -270,9 +268,7 @@ class NonPersistentSubscriptions(Mapping[str, NonPersistentSubscription]):
         return consumer
 
     async def _admitted(self, request: SubscribeRequest) -> NonPersistentSubscription:
-        """Return the subscription after checking that it has room for a consumer of the type asked
-        for.
-        """
+        """Return the subscription if it has room for a consumer of this type; else refuse."""
         name = request.subscription
         while True:
             self.check(request)

@@ -215,9 +215,7 @@ class Topic:
         await self.transactions.end(txn, outcome, low_watermark)
 
     def _hidden(self, offsets: OffsetSet) -> None:
-        """Skip entries of an ended transaction that must not be delivered, and deliver those it
-        held back.
-        """
+        """Skip the entries that an ended transaction hides, and deliver those it held back."""
         self.traffic.changed = True
         for subscription in list(self.subscriptions.values()):
             subscription.skip_hidden(offsets)

@@ -98,8 +98,7 @@ class Coordinator:
     # Requests ---------------------------------------------------------------------------------
 
     async def begin(self, ttl_ms: int, owner: str, limit: int) -> TxnId:
-        """Begin a transaction that is aborted after `ttl_ms` unless it has ended; durable on
-        return.
+        """Begin a transaction, which is aborted after `ttl_ms` if still open; durable on return.
 
         Raises `LimitReached` if `limit` are open; 0 means no limit.
         """
@@ -249,7 +248,7 @@ class Coordinator:
             _, least = heappop(self._deadlines)
             if self._is_open(least):
                 transaction = self.state.transactions[least]
-                logger.info("%s is aborted: its time is over", self._described(transaction))
+                logger.info("%s is aborted: its timeout has passed", self._described(transaction))
                 self.figures.timed_out += 1
                 self.state.decide(least, Outcome.ABORT)
                 self._start_finish(transaction)

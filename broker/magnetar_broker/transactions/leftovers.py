@@ -111,7 +111,7 @@ def _open_on(topic: Topic) -> Iterator[tuple[int, int]]:
 
 
 async def _abort(topic: Topic, txn: TxnId) -> None:
-    logger.warning("%s has something that came after the end of transaction %s", topic.name, txn)
+    logger.warning("aborting what %s received after the end of transaction %s", topic.name, txn)
     ends: list[Callable[[TxnId, Outcome, int], Awaitable[None]]] = [topic.end_transaction]
     holding: list[Subscription] = list(topic.subscriptions.values())
     ends += [one.end_transaction for one in holding if txn in one.open_transactions]
@@ -119,4 +119,6 @@ async def _abort(topic: Topic, txn: TxnId) -> None:
         try:
             await end(txn, Outcome.ABORT, -1)
         except (BrokerError, StorageError) as error:
-            logger.info("it was not aborted, and the next round tries again: %s", error)
+            logger.info(
+                "transaction %s is not aborted on %s, to be retried: %s", txn, topic.name, error
+            )

@@ -86,9 +86,9 @@ class Listening:
             except MagnetarError as error:
                 # Damaged: what follows comes once the damaged entries are set aside.
                 if not (error.retriable or isinstance(error, Damaged)):
-                    logger.warning("a message listener gets nothing any more: %s", error)
+                    logger.warning("a message listener was stopped: %s", error)
                     return
-                logger.warning("a message listener waits for what comes: %s", error)
+                logger.warning("a message listener waits for further messages: %s", error)
                 await self._clock.sleep(AGAIN_S)
                 continue
             await self._resumed.wait()

@@ -163,7 +163,7 @@ class Message:
 
     def _received(self) -> magnetar.Message[Any]:
         if not isinstance(self._message, magnetar.Message):
-            raise ValueError("a message that is being sent has no such thing yet")
+            raise ValueError("a message has this only after it was received")
         return self._message
 
     @staticmethod

@@ -45,9 +45,7 @@ class ConsumerDeadLetterPolicy:
 
 
 class ConsumerBatchReceivePolicy:
-    """The limits of `batch_receive`, which returns at the first one reached; below 1 means no
-    limit.
-    """
+    """The limits of `batch_receive`, which returns at the first reached; below 1 means none."""
 
     def __init__(self, max_num_message: int, max_num_bytes: int, timeout_ms: int) -> None:
         for name, value in (

@@ -357,9 +357,7 @@ class Connection(asyncio.Protocol):
             producer.receipt_rcvd(self, sequence_id, ledger, entry)
 
     def _on_messages(self, frames: Sequence[Frame], at: int) -> int:
-        """Route the leading MESSAGEs among `frames[at:]` that differ only in their entries; return
-        their number.
-        """
+        """Route the leading MESSAGEs among `frames[at:]` with equal fields; return their number."""
         run = decode_run(frames, at)
         consumer = self._consumers.get(run.head.consumer_id)
         if consumer is not None:

@@ -113,9 +113,7 @@ class Registration:
         return self.connection
 
     async def ready_in_time(self, what: str) -> Connection:
-        """Wait like `ready`, but at most for the operation timeout; `what` names the wait in the
-        error.
-        """
+        """Wait as `ready` does, for the operation timeout at most; errors name `what`."""
         retry = Retry(self._settings)
         # promise: who waits for a topic that is gone learns why
         return await retry.in_time(self.ready, f"{what} {self.topic}", self)

@@ -103,9 +103,7 @@ class AckSender:
             self.send_on(self._registration.connection)
 
     def send_again(self) -> None:
-        """Send all unconfirmed acknowledgements, so that they reach the broker before later
-        commands.
-        """
+        """Send all unconfirmed acknowledgements, ahead of later commands."""
         self._send_unanswered()
         self._end.possibly_lost(self._tracker.collected()[0])
         self.send()

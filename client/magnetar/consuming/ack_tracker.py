@@ -62,9 +62,7 @@ class AckTracker:
         self._acked_sizes: dict[Position, int] = {}
         """The sizes of the batches acknowledged last; a batch that is redelivered is removed."""
         self._parts: dict[Position, Sequence[Position]] = {}
-        """The entries of each message in several parts, by the last one, which the message's id
-        names.
-        """
+        """The entries of each chunked message, by the last one, which the message's id names."""
 
     def __len__(self) -> int:
         """Return the number of entries that have acknowledgements to send."""
@@ -128,7 +126,7 @@ class AckTracker:
         if size:
             raise ValueError(f"{message_id} is beyond its batch, which has {size} messages")
         raise ValueError(
-            f"{message_id} is in a batch of which this consumer knows nothing: acknowledge the "
+            f"{message_id} is in a batch that this consumer has not received: acknowledge the "
             f"message itself, or its whole entry by MessageId{position}"
         )
 

@@ -57,10 +57,9 @@ class Inbox(Generic[T]):
         """The number of items that are failures: if 0, `take` need not examine the items."""
         self._changed = asyncio.Event()
         self._wanted = 0
-        """The number of further items that the waiting application takes when it runs. If several
-        tasks wait, this is only a lower bound: the number for the last of them.
+        """The number of further items that the waiting application takes when it runs.
 
-        If several tasks wait, this is a lower bound: the number that the last of them wants.
+        If several tasks wait, this is only a lower bound: the number that the last of them wants.
         """
         self._error: MagnetarError | None = None
         self._on_demand: list[Callable[[], None]] = []
@@ -144,8 +143,7 @@ class Inbox(Generic[T]):
             self.memory.receives(-sum(item.size for item in items))
 
     async def take(self, max_items: int, timeout_s: float | None) -> list[T]:
-        """Return one item at least and `max_items` at most; OperationTimeout if none arrives in
-        time.
+        """Return 1 to `max_items` items; OperationTimeout if none arrives in time.
 
         A `Failure` is raised alone, by the call that finds it at the head of the queue.
         """
@@ -187,7 +185,7 @@ class Inbox(Generic[T]):
                     await waiting
         except TimeoutError:
             raise OperationTimeout(
-                f"the schemas of what was received did not come within {timeout_s:g} s"
+                f"the schemas of received messages did not arrive within {timeout_s:g} s"
             ) from None
 
     def _pop(self, max_items: int) -> list[T]:

@@ -198,8 +198,7 @@ class PartitionConsumer(Generic[T]):
         self.permits.resume()
 
     async def seek(self, target: MessageId | int, inclusive: bool | None = None) -> None:
-        """Continue with the message of this id, or the first one published at this time (ms) or
-        later.
+        """Continue with the message of this id, or the first one published from this time (ms) on.
 
         `inclusive` is for consumers without durable subscription: False continues behind the
         message, and True with the last message if the target is LATEST.

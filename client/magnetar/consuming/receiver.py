@@ -196,9 +196,7 @@ class Receiver(Generic[T]):
     # -- the items of an entry
 
     def _items_of(self, entry: Entry) -> list[T]:
-        """Return the items of an entry that are new to the application; Unreadable if it cannot be
-        decoded.
-        """
+        """Return the items of an entry that are new to the application; may raise Unreadable."""
         if entry.is_encrypted and self._decrypting is not None:
             self._decrypting.admit(entry)
         if self._chunked is not None and entry.is_chunk:

@@ -153,9 +153,7 @@ class Redelivery:
     # -- dead letters
 
     def gives_up(self, items: Sequence[Any]) -> bool:
-        """Return whether these items reached the redelivery limit and are moved to the dead letter
-        topic.
-        """
+        """Return whether these items reached the redelivery limit and become dead letters."""
         policy = self._options.dead_letter
         if policy is None or self.dead_letters is None or not items:
             return False

@@ -36,8 +36,7 @@ class AbortEnd(Protocol):
 
 
 class TransactionAcks:
-    """Collects the acknowledgements of a transaction, and sends them after a delay or when many
-    wait.
+    """Collects acknowledgements of a transaction, and sends them after a delay or when many.
 
     The broker holds them until the transaction ends.  Acknowledging a message twice in it is a
     conflict: the application has received, and processed, the message twice.

@@ -139,17 +139,13 @@ class UnackedMessages:
                 self._nacked.discard(position)
 
     def possibly_lost(self, acks: list[Ack]) -> None:
-        """Drop these messages on redelivery, because the loss of their acknowledgements is only
-        possible.
-        """
+        """Drop these messages on redelivery: their acknowledgements may have arrived."""
         if self.delivered is not None:
             # promise: an acknowledgement in doubt keeps its message away
             self.delivered.add_acks(acks)
 
     def refused(self, acks: list[Ack], is_cumulative: bool) -> None:
-        """Accept these messages on redelivery, because the broker has refused their
-        acknowledgements.
-        """
+        """Accept these messages on redelivery: their acknowledgements were refused."""
         if self.delivered is not None:
             self.delivered.acked(acks, is_cumulative)
 

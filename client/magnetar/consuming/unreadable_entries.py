@@ -14,8 +14,7 @@ logger = logging.getLogger(__name__)
 
 
 class UnreadableEntries:
-    """Counts and logs unreadable entries, and handles them by `on_unreadable` or
-    `on_undecryptable`.
+    """Counts and logs unreadable entries, and applies `on_unreadable` or `on_undecryptable`.
 
     An error is queued in their place, or they are acknowledged, or left out.
     """

@@ -30,8 +30,7 @@ class StatisticsReader:
         self._generation = background.generation
 
     def read(self) -> Statistics:
-        """Return the statistics of all open producers, consumers and readers; callable from any
-        thread.
+        """Return the statistics of all open producers, consumers and readers, in any thread.
 
         OperationTimeout if the client's event loop is busy for `READ_TIMEOUT_S`.
         """

@@ -145,9 +145,7 @@ class Batch:
             self.done.exception()  # marks it as retrieved: `flush` reports it, not asyncio
 
     def ids(self, next_id: int) -> list[int]:
-        """Return the sequence ids of the messages: those that the application chose, and their
-        successors.
-        """
+        """Return the sequence ids of the messages: chosen ids, and their successors."""
         if isinstance(self.messages, Packed):
             return list(self.messages.ids)
         ids = []
@@ -222,9 +220,10 @@ class Sender:
         max_message_size: int,
         ids: Sequence[int] = (),
     ) -> bytes:
-        """Encode the SEND frame of an entry that starts at `sequence_id`; MessageTooLarge.
+        """Encode the SEND frame of an entry that starts at `sequence_id`.
 
-        `ids` are the sequence ids of all messages, if the application has chosen them.
+        MessageTooLarge if it exceeds `max_message_size`.  `ids` are the sequence ids of all
+        messages, if the application has chosen them.
         """
         count = len(messages)
         metadata = pb.MessageMetadata(

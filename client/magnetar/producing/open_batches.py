@@ -150,7 +150,7 @@ class OpenBatches:
             if self._txn is not None:
                 self._txn.adds(batch.done, self)
         if not isinstance(message, bytes) and message.sequence_id is not None:
-            raise ValueError("with key_batching the application cannot choose sequence ids")
+            raise ValueError("key_batching numbers messages itself: leave out sequence_id")
         receipt = Receipt(batch, batch.add(message), self._partition)
         size = size_of(message)
         self._room.take(1, size)

@@ -65,9 +65,7 @@ class Outbox:
             self.send_waiting()
 
     def send_waiting(self, registered_on: Connection | None = None) -> None:
-        """Send the waiting batches, by default on the connection of the registration, if there is
-        one.
-        """
+        """Send the waiting batches, by default on the registration's connection, if any."""
         while self._waiting:
             try:
                 sender = self._sender_of(self._waiting[0])

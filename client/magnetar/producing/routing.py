@@ -48,7 +48,7 @@ class Routing:
             outgoing = message if isinstance(message, Outgoing) else Outgoing(message)
             chosen = self.router(outgoing, count)
             if not 0 <= chosen < count:
-                raise ValueError(f"the router chose partition {chosen} of {count}")
+                raise ValueError(f"the router chose partition {chosen}: expected 0 to {count - 1}")
             return chosen
         if isinstance(message, Outgoing) and message.key is not None:
             return partition_of(message.key, count, self.hashing)

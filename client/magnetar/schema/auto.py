@@ -60,7 +60,7 @@ class AutoProduce(Schema[bytes]):
     info = SchemaInfo(pb.Schema.AutoConsume, name="AutoProduce")
 
     def encode(self, value: bytes) -> bytes:
-        raise ValueError("AutoProduce is for producers: what the topic takes is not known here")
+        raise ValueError("AutoProduce is for producers: the schema of the topic is unknown here")
 
     def decode(self, data: bytes) -> bytes:
         raise ValueError("AutoProduce is for producers: consumers take AutoConsume")

@@ -54,7 +54,7 @@ class Null(FieldType):
 
     def to_plain(self, value: Any) -> Any:
         if value is not None:
-            raise ValueError(f"{value!r} is not None")
+            raise ValueError(f"expected None, got {value!r}")
         return None
 
     from_plain = to_plain
@@ -291,7 +291,7 @@ class OneOf(FieldType):
             except ValueError as error:
                 if not isinstance(branch, Null):
                     errors.append(str(error))
-        raise ValueError(errors[0] if len(errors) == 1 else f"{value!r} is none of the union")
+        raise ValueError(errors[0] if len(errors) == 1 else f"{value!r} fits no type of the union")
 
 
 class Custom(FieldType):

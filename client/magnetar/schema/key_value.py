@@ -59,7 +59,9 @@ class KeyValue(Schema[tuple[K, W]], Generic[K, W]):
         if message.value is None or message.is_null or not self.is_separated:
             return super().encode_message(message)
         if message.key is not None:
-            raise ValueError("with separated keys the key of the message is that of the value")
+            raise ValueError(
+                "with separated keys the value has the key of the message: leave out key"
+            )
         key, what = _pair(message.value)
         keyed: Outgoing[Any] = message
         if key is not None:
@@ -105,11 +107,11 @@ def split(data: bytes) -> tuple[bytes | None, bytes | None]:
     at = 0
     for _ in range(2):
         if at + _LENGTH.size > len(data):
-            raise ValueError("expected a key and a value, each behind its length")
+            raise ValueError("expected a key and a value, each after its length")
         (length,) = _LENGTH.unpack_from(data, at)
         at += _LENGTH.size
         if length < _NONE or at + max(length, 0) > len(data):
-            raise ValueError(f"a key or value of {length} bytes, where {len(data) - at} follow")
+            raise ValueError(f"expected a key or value of {length} bytes, got {len(data) - at}")
         found.append(None if length == _NONE else data[at : at + length])
         at += max(length, 0)
     return found[0], found[1]

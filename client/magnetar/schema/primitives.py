@@ -29,7 +29,7 @@ class Bool(Schema[bool]):
 
     def encode(self, value: bool) -> bytes:
         if not isinstance(value, bool):
-            raise ValueError(f"{value!r} is neither True nor False (schema Bool)")
+            raise ValueError(f"expected True or False (schema Bool), got {value!r}")
         return b"\1" if value else b"\0"
 
     def decode(self, data: bytes) -> bool:

@@ -87,7 +87,7 @@ class Token(Bearer):
             return _checked(found)
         if isinstance(found, Coroutine):
             found.close()
-        raise CredentialsError("the function of the token must return its text at once here")
+        raise CredentialsError("expected a str from the token's function, got an awaitable")
 
     def _found(self) -> str | Awaitable[str]:
         if isinstance(self._source, str):

@@ -26,7 +26,7 @@ def authentication_of(plugin: str, parameters: str) -> Authentication | None:
     match PLUGINS.get(plugin, plugin):
         case "" | "none":
             if parameters:
-                raise CredentialsError("--auth-params without --auth-plugin: give both")
+                raise CredentialsError("--auth-params needs --auth-plugin: give both")
             return None
         case "token":
             return _token(parameters)

@@ -109,7 +109,7 @@ class OAuth2(Bearer):
             raise _refusal(error, where) from None
         except (URLError, OSError, HTTPException, ValueError) as error:
             reason = getattr(error, "reason", error)
-            raise CredentialsUnavailable(f"no answer of {where}: {reason}") from None
+            raise CredentialsUnavailable(f"no answer from {where}: {reason}") from None
         try:
             answer = json.loads(body)
         except ValueError:

@@ -53,7 +53,7 @@ def security_of(
     if not first.is_tls:
         if auth is not None and auth.certificate is not None:
             raise ValueError(
-                f"{service_url}: a certificate is shown by TLS only; use a pulsar+ssl:// URL"
+                f"{service_url}: a client's certificate needs TLS: use a pulsar+ssl:// URL"
             )
         return security
     chosen.warn()

@@ -79,7 +79,9 @@ def context_of(tls: Tls) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cafile=str(tls.trust_file) if tls.trust_file else None)
     except OSError as error:
-        raise ValueError(f"TLS: the trusted certificates {tls.trust_file}: {error}") from None
+        raise ValueError(
+            f"TLS: cannot use the trusted certificates {tls.trust_file}: {error}"
+        ) from None
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     if tls.cert_file:
         key = str(tls.key_file) if tls.key_file else None
@@ -88,7 +90,7 @@ def context_of(tls: Tls) -> ssl.SSLContext:
             context.load_cert_chain(str(tls.cert_file), key, password=b"")
         except OSError as error:
             named = f"{tls.cert_file} and its key {key or tls.cert_file}"
-            raise ValueError(f"TLS: the certificate {named}: {error}") from None
+            raise ValueError(f"TLS: cannot use the certificate {named}: {error}") from None
     # promise[always]: the client checks the host of a certificate
     if tls.allow_insecure or not tls.verify_hostname:
         context.check_hostname = False

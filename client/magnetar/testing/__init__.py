@@ -78,9 +78,7 @@ class Broker:
         return self._log_path.read_text(errors="replace")
 
     def start(self) -> Self:
-        """Start the broker, and wait until it is ready; BrokerNotStarted gives the reason if it
-        fails.
-        """
+        """Start the broker, and wait until it is ready; BrokerNotStarted has the reason if not."""
         if self._process is not None:
             return self
         if self._temporary is None:

@@ -72,8 +72,8 @@ class Coordinators:
             if lost is None:
                 raise
             raise OperationTimeout(
-                f"{what}: the first answer was lost ({lost}), and the coordinator knows the "
-                "transaction no more; whether it was committed is unknown"
+                f"{what}: the first answer was lost ({lost}), and the coordinator no longer "
+                "knows the transaction; whether it was committed is unknown"
             ) from error
 
     async def _attempt(self, coordinator: int, command: Any) -> Any:

@@ -214,7 +214,7 @@ class Transaction(Closing):
     def check_open(self) -> None:
         """Raise Closed unless the transaction is open."""
         if self._state != "open":
-            raise Closed(f"{self} is {self._state}, and takes nothing any more: use another one")
+            raise Closed(f"{self} is {self._state}, and takes no more operations: use another one")
 
     def failed(self, error: BaseException) -> None:
         """Record an error, which makes a commit impossible."""

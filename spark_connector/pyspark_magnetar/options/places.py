@@ -75,7 +75,7 @@ def _places(text: str, parse: Callable[[Any], Place | None], expected: str) -> P
     for topic, one in stored.items():
         place = parse(one)
         if place is None:
-            raise ValueError(f"that of {topic} is {one!r}: {expected}")
+            raise ValueError(f"the position of {topic} is {one!r}: {expected}")
         found[str(TopicName.parse(topic))] = place
     return Places(None, found)
 

@@ -92,9 +92,7 @@ def _single(entry: magnetar.Entry) -> Decoded:
 
 
 def _strides(entry: magnetar.Entry, body: bytes, count: int) -> Decoded | None:
-    """Return the batch as strides if its messages differ only in values and sequence ids; else
-    None.
-    """
+    """Return the batch as strides if only values and sequence ids differ; else None."""
     stride, rest = divmod(len(body), count)
     if rest or count < LEAST_STRIDES or stride < 6:
         return None

@@ -138,9 +138,9 @@ class Committing:
         if (rows, len(self.results)) != (mark.rows, mark.partitions):
             raise BatchChanged(
                 f"batch {mark.batch} of {mark.owner}: partition {mark.partition} of "
-                f"{mark.partitions} was committed with {mark.rows} rows, and now it is one of "
+                f"{mark.partitions} was committed with {mark.rows} rows, but is now one of "
                 f"{len(self.results)}, with {rows} rows: nothing more is committed, because rows "
-                "would be there twice or not at all; start the query with the settings it had"
+                "would be duplicated or lost; start the query with its former settings"
             )
 
 

@@ -68,7 +68,9 @@ def _chosen(column: pa.Array, count: int) -> pa.Array:
     chosen = pc.if_else(pc.less(column, signed(0)), pa.scalar(None, pa.int32()), column)
     highest = pc.max(chosen).as_py()
     if highest is not None and highest >= count:
-        raise ValueError(f"column {PARTITION!r} is {highest}, and the topic has {count} partitions")
+        raise ValueError(
+            f"column {PARTITION!r} is {highest}: expected at most {count - 1}, or null"
+        )
     return chosen
 
 

@@ -36,7 +36,9 @@ def form_of(fields: list[T.StructField], form: str = AUTO) -> ValueForm:
     if form == BYTES or (form == AUTO and isinstance(single, T.BinaryType)):
         if not isinstance(single, T.BinaryType | T.StringType):
             shown = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in fields)
-            raise ValueError(f"bytes are one column of type binary or string, but here is {shown}")
+            raise ValueError(
+                f"valueFormat bytes needs one column of type binary or string, got {shown}"
+            )
         return ValueForm(lambda columns: columns[0].cast(pa.binary()), None)
     if form == AUTO and type(single) in PRIMITIVES:
         number, encode = PRIMITIVES[type(single)]

@@ -44,7 +44,7 @@ class Acknowledger:
                     await self._ack_one(topic, position)
                 except Exception as error:  # also a programming error: nobody awaits the task
                     logger.warning(
-                        "%s: what was read cannot be acknowledged on subscription %s: %s",
+                        "%s: messages that were read cannot be acknowledged on subscription %s: %s",
                         topic, self._subscription, error,
                         exc_info=not isinstance(error, magnetar.MagnetarError),
                     )  # fmt: skip

@@ -101,7 +101,7 @@ class Offset:
         return {name: offset[name] for name in sorted(offset)}
 
     def start_of(self, topic: str) -> Start | None:
-        """Return where to continue in the partition; None if it is not known."""
+        """Return the position to continue from in a partition; None if it is unknown."""
         position = self.positions.get(topic)
         began = self.began_at.get(topic)
         # promise[without or (began is not None and began.position == position)]: nothing before the

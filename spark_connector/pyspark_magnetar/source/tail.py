@@ -124,7 +124,7 @@ class Tail:
             except magnetar.NotAuthorized as refused:
                 error = refused
             except magnetar.MagnetarError as failed:
-                logger.warning("the last entries could not be asked for: %s", failed)
+                logger.warning("the ids of the last entries could not be read: %s", failed)
                 if time.monotonic() - good_s > GIVE_UP_S:
                     error = failed
             except Exception as failed:  # the query would wait for ever

@@ -131,9 +131,7 @@ class PartReader:
 
     @classmethod
     async def open(cls, store: SegmentStore, part: SegmentId, entries: int) -> "PartReader":
-        """Read the map of a part of `entries` entries; raises `Corrupt` or `NoSegment` if that
-        fails.
-        """
+        """Read the map of a part with `entries` entries; `Corrupt` or `NoSegment` if that fails."""
         reader = await store.reader(part)
         found, at = PartMap(), entries
         try:

@@ -67,7 +67,7 @@ def check(disk: ReadableDisk, found: list[int]) -> None:
         raise Corrupt(
             layout.FORMAT_FILE,
             0,
-            f"it means that all data is here, but {name_of(found[1])} exists: restore the file "
+            f"it names a single store directory, but {name_of(found[1])} exists: restore the file "
             "from a copy",
         )
 

@@ -333,9 +333,7 @@ class Database:
                     raise
 
     def _reuse_log(self) -> bool:
-        """Move SQLite's log into the database's file, so that the log starts again over allocated
-        blocks.
-        """
+        """Move SQLite's log into the database's file, so that the log reuses its blocks."""
         try:
             if self._opened is None:
                 return False

@@ -39,7 +39,7 @@ class Noted(NamedTuple):
 
 
 def noted(disk: Disk) -> Noted:
-    """Like `all_but_metadata`; `Incomplete` if a directory that is not new lacks its metadata."""
+    """Read parts as `all_but_metadata` does; `Incomplete` if a used directory has no metadata."""
     result = all_but_metadata(disk)
     has_metadata = METADATA_FILE in disk.list("")
     # promise[result.is_used or -> False or]: a used directory without metadata is refused
@@ -75,7 +75,7 @@ def all_but_metadata(disk: Disk) -> Noted:
 
 
 def noted_offline(overlay: Disk) -> Noted:
-    """Like `all_but_metadata`, with what the journals prove, for a directory that is not open.
+    """Read a directory that is not open as `all_but_metadata` does, and apply its journals.
 
     The journals are applied to the files, so the disk must be an overlay that drops changes.
     """
@@ -122,9 +122,7 @@ def check(found: Noted, metadata: Identity) -> None:
 
 
 def compare(parts: Mapping[str, Identity], metadata: Identity) -> None:
-    """Raise `Incomplete` if a part belongs to another data directory, or is newer than the
-    metadata.
-    """
+    """Raise `Incomplete` if a part has another data directory, or is newer than the metadata."""
     for name, part in parts.items():
         if part.directory not in (UNKNOWN.directory, metadata.directory):
             raise Incomplete(

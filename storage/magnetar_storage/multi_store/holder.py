@@ -14,10 +14,10 @@ class Holder(Protocol):
     """
 
     async def recover(self, segment: SegmentId) -> Sealed:
-        """Like `SegmentStore.recover`: a writer of the segment is fenced."""
+        """Recover a segment as `SegmentStore.recover` does: a writer of the segment is fenced."""
 
     async def finish(self, segment: SegmentId) -> None:
         """Recover the segment and complete its file: other processes can read it on return."""
 
     async def delete(self, segment: SegmentId) -> None:
-        """Like `SegmentStore.delete`; a reader that has the file open can continue."""
+        """Delete a segment as `SegmentStore.delete` does; open readers of it can continue."""

@@ -75,7 +75,7 @@ class JoinedStore:
         return max(store.last_id for store in self._opened.values())
 
     async def advance_beyond(self, segment: SegmentId) -> None:
-        """Like `LocalStore.advance_beyond`, in the directory for new segments.
+        """Assign only ids above `segment` to new segments; durable on return.
 
         Before this process serves a topic, call it with the largest id of every process that has
         served it: on a start, with the largest `last_id` of all.
@@ -114,7 +114,7 @@ class JoinedStore:
             await found.delete(segment)
 
     async def set_aside(self, segments: Collection[SegmentId], why: str) -> dict[SegmentId, Sealed]:
-        """Like `SegmentStore.set_aside`, for segments that `segments` has yielded."""
+        """Move segments that `segments` has yielded to quarantine."""
         moved: dict[SegmentId, Sealed] = {}
         for number, store in self._opened.items():
             own = [segment for segment in segments if directory_of(segment) == number]
@@ -123,11 +123,11 @@ class JoinedStore:
         return moved
 
     async def keep_damaged(self, entries: Sequence[DamagedEntries], why: str) -> None:
-        """Like `SegmentStore.keep_damaged`, in the directory for new segments."""
+        """Keep a copy of damaged entries in the directory for new segments."""
         await self._own.keep_damaged(entries, why)
 
     async def delete_set_aside(self, before_ms: int) -> Collection[SegmentId]:
-        """Like `SegmentStore.delete_set_aside`, in the directories open in this process."""
+        """Delete old files of quarantine in the directories open in this process."""
         deleted: list[SegmentId] = []
         for store in self._opened.values():
             deleted += await store.delete_set_aside(before_ms)

@@ -39,9 +39,7 @@ class SegmentList(NamedTuple):
     first_messages: int
     segments: tuple[Segment, ...]
     left_out: tuple[SegmentId, ...] = ()
-    """Older segments that cannot precede the listed ones, such as those of a deleted log of this
-    name.
-    """
+    """Older segments that cannot precede the listed ones, as of a deleted log of this name."""
 
     @property
     def absent(self) -> int:

@@ -80,9 +80,7 @@ class SpaceState:
         """Note that a write found the disk full; called on the owner's thread."""
 
     def look_soon(self) -> None:
-        """Measure soon instead of when the timer is due, for example when another process saw a
-        change.
-        """
+        """Measure before the timer is due, for example when another process saw a change."""
 
     def add_journal(self, is_full: Callable[[], bool], probe: Callable[[], None]) -> None:
         """Add a journal: `is_full` tells whether its last round found the disk full, and `probe`

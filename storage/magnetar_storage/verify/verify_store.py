@@ -62,9 +62,7 @@ class StoreCheck:
         """Entries whose loss was reported already, for damage in the journal."""
 
     def run(self) -> bool:
-        """Check the store; returns whether a broker would start on it, so that all segments are
-        known.
-        """
+        """Check the store; returns whether a broker would start, so that all segments are known."""
         recovered = self._recover()
         if recovered is None:
             self._check_footed()

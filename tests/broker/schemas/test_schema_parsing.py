@@ -111,8 +111,8 @@ def test_any_schema_in_other_words_is_the_same(definition: Any) -> None:
 # Avro: not one ------------------------------------------------------------------------------
 
 BROKEN: dict[str, tuple[Any, str]] = {
-    "no JSON": (b"{", "not readable JSON"),
-    "not UTF-8": (b"\xff", "not readable JSON"),
+    "no JSON": (b"{", "expected a schema in JSON"),
+    "not UTF-8": (b"\xff", "expected a schema in JSON"),
     "no number": (b'{"type": NaN}', "NaN is not a JSON number"),
     "too deep for JSON": (b"[" * 100_000, "nested too deeply"),
     "too deep": (
@@ -149,7 +149,7 @@ BROKEN: dict[str, tuple[Any, str]] = {
     "a symbol twice": ({"type": "enum", "name": "E", "symbols": ["A", "A"]}, "a duplicate symbol"),
     "a default that is no symbol": (
         {"type": "enum", "name": "E", "symbols": ["A"], "default": "B"},
-        'its default "B" is none of its symbols',
+        'its default "B" is not among its symbols',
     ),
     "a fixed without a size": ({"type": "fixed", "name": "F"}, "its size must be"),
     "a negative size": ({"type": "fixed", "name": "F", "size": -1}, "its size must be"),

@@ -89,7 +89,7 @@ def test_fields_beyond_are_left_out_and_missing_ones_have_defaults() -> None:
         ("items", [Item("a", "b")], "Everything.items: Item.price: expected a number, got 'b'"),  # type: ignore[arg-type]
         ("counts", {1: 1}, "expected a dict with str as keys"),
         ("moment", datetime(2024, 1, 1), "time zone"),
-        ("either", None, "none of the union"),
+        ("either", None, "no type of the union"),
         ("note", 5, "expected a str, got 5"),
     ],
     ids=str,

@@ -29,7 +29,7 @@ async def test_every_source_of_a_token(tmp_path: Path) -> None:
         assert await Token(source).shown() == SECRET.encode()
     for source in sources[:-1]:
         assert Token(source).headers() == {"Authorization": f"Bearer {SECRET}"}
-    with pytest.raises(CredentialsError, match="at once"):
+    with pytest.raises(CredentialsError, match="expected a str"):
         Token(later).headers()
 
 
@@ -101,7 +101,7 @@ def test_plugins(plugin: str, parameters: str, kind: type[Authentication]) -> No
 @pytest.mark.parametrize(
     ("plugin", "parameters", "why"),
     [
-        ("", SECRET, "without --auth-plugin"),
+        ("", SECRET, "needs --auth-plugin"),
         ("org.example.Mine", SECRET, "is not known"),
         ("token", f"{SECRET} x", "expected token:TOKEN"),
         ("basic", SECRET, "userId"),

@@ -188,7 +188,7 @@ def test_metadata_columns_are_chosen_and_keep_their_order() -> None:
         ({"topic": "a", "endingOffsets": "latest"}, "a streaming query has no end"),
         ({"topic": "a", "startingOffsets": "1:2", "startingTime": "5"}, "give one of"),
         ({"topic": "a", "startingTime": "yesterday"}, "expected milliseconds since 1970"),
-        ({"topic": "a", "startingOffsets": '{"a": "x"}'}, "that of a is 'x'"),
+        ({"topic": "a", "startingOffsets": '{"a": "x"}'}, "the position of a is 'x'"),
         ({"topic": "a", "startingOffsets": "{"}, "it is not JSON"),
         ({"topic": "a", "maxOffsetsPerTrigger": "0"}, "a whole number of at least 1"),
         ({"topic": "a", "failOnDataLoss": "no"}, "expected true or false"),

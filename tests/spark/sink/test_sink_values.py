@@ -202,5 +202,5 @@ def test_what_has_no_form_is_refused() -> None:
         form_of([StructField("nothing", NullType())])
     with pytest.raises(ValueError, match="column 'a b' is not a valid name in Avro"):
         form_of([StructField("a b", LongType()), StructField("c", LongType())])
-    with pytest.raises(ValueError, match="bytes are one column of type binary or string"):
+    with pytest.raises(ValueError, match="bytes needs one column of type binary or string"):
         form_of([StructField("a", LongType())], "bytes")

@@ -58,7 +58,7 @@ def test_a_format_that_denies_the_other_directories_is_refused() -> None:
     disk = FaultyDisk()
     directories.prepare(disk, 2)
     layout.write_format(disk, layout.ALONE)
-    with pytest.raises(Corrupt, match="all data is here, but workers/1 exists"):
+    with pytest.raises(Corrupt, match="a single store directory, but workers/1 exists"):
         directories.prepare(disk, 2)
 
 

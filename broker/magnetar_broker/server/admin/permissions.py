@@ -228,6 +228,6 @@ def _actions(value: Any) -> list[str]:
     unknown = sorted(set(value) - set(ACTIONS))
     if unknown:
         raise Refused(
-            400, f"actions: {', '.join(unknown)} is none of them: expected {', '.join(ACTIONS)}"
+            400, f"actions: {', '.join(unknown)} is not known: expected {', '.join(ACTIONS)}"
         )
     return ordered(value)

@@ -92,9 +92,7 @@ class SocketSender:
         self._admission = admission
 
     def send(self, client: socket.socket, frame: bytes, origin: Origin) -> None:
-        """Pass a client and its first frame to the worker; refused if the worker stays away too
-        long.
-        """
+        """Pass a client and its first frame to the worker; refuse it after a long wait."""
         one = _Departing(client, origin.encoded() + frame, _host(client, origin))
         if self._outgoing.add(one, self._loop.time()):
             self._flush()

@@ -39,9 +39,7 @@ class Serve(Protocol):
         origin: Origin,
         place: AdmittedConnection,
     ) -> None:
-        """Serve the client: `first` is the first frame, `rest` the input behind it. Takes over
-        `place`.
-        """
+        """Serve a client by its first frame and the rest of its input; takes over `place`."""
 
 
 class TlsClientRouter:

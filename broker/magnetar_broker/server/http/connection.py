@@ -64,9 +64,7 @@ class _Refused(Exception):
 
 
 class HttpConnection(asyncio.Protocol):
-    """One client's connection, listed in `connections` until it is closed and has no answer
-    pending.
-    """
+    """One client's connection, listed in `connections` until it is closed and all is answered."""
 
     def __init__(
         self,
@@ -264,7 +262,7 @@ class HttpConnection(asyncio.Protocol):
             if NO_BEGINNING.match(self._http.trailing_data[0]):
                 raise _Refused(
                     400,
-                    "this cannot begin a request: a body needs Content-Length or Transfer-Encoding",
+                    "expected a request: a body needs Content-Length or Transfer-Encoding",
                 )
             head = self._http.trailing_data[0].partition(b"\r\n\r\n")[0]
             if NOT_OURS.search(head):  # promise: lines that end without CR are refused

@@ -62,8 +62,7 @@ class HealthCheck:
         self._step = "starting"
 
     async def check(self, process: str | None = None) -> None:
-        """Wait until a message was delivered; raise `Unhealthy` if the check fails or takes too
-        long.
+        """Wait until a message was delivered; raise `Unhealthy` if that fails or takes too long.
 
         A worker that serves none of the `CANDIDATES` sends no message: it only reads metadata, and
         logs that.  `process` is not used: it can only name this process.

@@ -38,14 +38,18 @@ class WebPages:
         if origin is not None and origin.lower().partition("://")[2] != host:
             raise Refused(
                 403,
-                f"a page of {origin} has sent this to {host}: only pages of the same address may; "
-                "a proxy between them has to pass on the header Host",
+                f"a page of {origin} has sent this to {host}: only pages of that address may; if a "
+                "proxy is in between, it must pass on the header Host",
             )
         headers = request.headers
         if headers.get("sec-fetch-site", "none") not in OWN and (
             headers.get("sec-fetch-mode") != "navigate"
         ):
-            raise Refused(403, "a page of another site has sent this: use the address of this port")
+            raise Refused(
+                403,
+                "a page of another site has sent this: send it from a page of this address, or "
+                "with a client that is not a browser",
+            )
         if self._names is not None and host and not _is_local(host, self._names):
             raise Refused(
                 403,

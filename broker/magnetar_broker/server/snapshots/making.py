@@ -78,9 +78,7 @@ class Snapshots:
         self._stopped = False
 
     async def clear(self) -> None:
-        """Remove files of interrupted snapshots, and the manifest if the broker was started on a
-        snapshot; call this at the start.
-        """
+        """Remove files of interrupted snapshots, and the manifest of a snapshot started on."""
         # promise: a running data directory is not a snapshot
         await asyncio.to_thread(remove_manifest, self._data_dir)
         await asyncio.to_thread(remove_rests, self._data_dir, self._directory)

@@ -230,9 +230,7 @@ class Supervisor:
             raise StartFailed(text)
 
     def _start_again(self) -> None:
-        """Start all processes again and again until a start succeeds; return early if asked to
-        stop.
-        """
+        """Start all processes until a start succeeds; return early if asked to stop."""
         while not self._until(lambda: self._stop_signals > 0, self._controller.restart_at):
             try:
                 self._start()
@@ -302,7 +300,7 @@ class Supervisor:
                 role.run = former
                 if not self._stop_signals:
                     logger.error(
-                        "reload: it ended at %s; ask for it again to have all workers alike",
+                        "reload: it stopped at %s; repeat it to give all workers the same settings",
                         worker.name,
                     )
                 return
@@ -454,7 +452,9 @@ class Supervisor:
         except ConnectionError:
             pass  # it has ended; its signal follows
         except OSError as error:
-            logger.error("%s takes no messages, and is killed: %s", child.name, error)
+            logger.error(
+                "%s reads no messages of the supervisor, and is killed: %s", child.name, error
+            )
             child.kill()
 
     def _receive(self, child: Child) -> bool:

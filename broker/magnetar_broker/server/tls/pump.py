@@ -157,9 +157,7 @@ class Side(asyncio.Protocol):
             self._transport.resume_reading()
 
     def finish(self) -> None:
-        """Close once all data is written, or after `CLOSE_SECONDS`, because the other side has
-        ended.
-        """
+        """Close once all data is written, or after `CLOSE_SECONDS`: the other side has ended."""
         if self._over or self.is_finishing:
             return
         self.is_finishing = True
@@ -234,9 +232,7 @@ class ClientSide(Side):
         self._readers.drained(self)
 
     def unread(self) -> tuple[int, int]:
-        """Return the bytes that the client has taken since they were counted, and the remaining
-        ones.
-        """
+        """Return the bytes that the client has taken since they were counted, and the rest."""
         return self._queued - self.waiting, self.waiting
 
 

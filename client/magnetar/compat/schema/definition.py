@@ -164,7 +164,7 @@ class CustomEnum(Field):
         required_default: bool = False,
     ) -> None:
         if not (isinstance(enum_type, type) and issubclass(enum_type, Enum)):
-            raise TypeError(f"CustomEnum needs a subclass of Enum, and {enum_type!r} is none")
+            raise TypeError(f"CustomEnum needs a subclass of Enum, got {enum_type!r}")
         self.enum_type = enum_type
         super().__init__(default, required, required_default)
 

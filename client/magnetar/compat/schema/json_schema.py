@@ -27,4 +27,4 @@ def check_record(record_cls: Any, schema: str) -> type[Record]:
     """Return the class; TypeError unless it is a subclass of Record."""
     if isinstance(record_cls, type) and issubclass(record_cls, Record):
         return record_cls
-    raise TypeError(f"{schema} needs a subclass of Record, and {record_cls!r} is none")
+    raise TypeError(f"{schema} needs a subclass of Record, got {record_cls!r}")
