@@ -69,7 +69,7 @@ class Producer(Closing, Generic[V]):
 
     @property
     def statistics(self) -> ProducerStatistics:
-        """The counts since the producer was opened; `partitions[i].statistics` are a partition's."""
+        """The counts since the producer was opened; each of `partitions` has its own."""
         return total(self.topic, [partition.statistics for partition in self._partitions])
 
     @property

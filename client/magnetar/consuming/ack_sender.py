@@ -80,6 +80,7 @@ class AckSender:
         """Wait until the broker has confirmed every acknowledgement; raise an error if not."""
         try:
             async with self._clock.timeout(timeout_s):
+                # In a loop: a lost connection returns what is unanswered to the tracker.
                 while self._tracker or self._unanswered:
                     await self._registration.ready()
                     self.send()
@@ -92,6 +93,7 @@ class AckSender:
                 f"{timeout_s:g} s; their messages may be delivered again"
                 f"{'' if refusal is None else f'; the consumer is refused: {refusal}'}"
             ) from None
+        # Raised by one `flush` only: acknowledgements after the refused ones may succeed.
         error, self._error = self._error, None
         if error is not None:
             raise error
@@ -105,6 +107,7 @@ class AckSender:
     def send_again(self) -> None:
         """Send all unconfirmed acknowledgements, ahead of later commands."""
         self._send_unanswered()
+        # Messages may already be on their way again that are acknowledged only now.
         self._end.possibly_lost(self._tracker.collected()[0])
         self.send()
 
@@ -136,7 +139,7 @@ class AckSender:
     def send_on(self, connection: Connection) -> None:
         """Send the collected acknowledgements on this connection."""
         if not connection.is_open:
-            return
+            return  # they stay in the tracker, and are sent after the next registration
         cumulative = self._tracker.take_cumulative()
         if cumulative is not None:
             self._send(connection, pb.CommandAck.Cumulative, [cumulative])
@@ -171,6 +174,7 @@ class AckSender:
                 continue
             sent.at_s = now_s
             if not sent.is_cumulative:
+                # The broker may have redelivered these before it gets this copy.
                 self._end.possibly_lost(sent.acks)
             # promise: an acknowledgement without answer is sent again
             sent.connection.write(sent.frame)
@@ -179,6 +183,8 @@ class AckSender:
         del self._unanswered[answer]
         error = None if answer.cancelled() else answer.exception()
         if answer.cancelled() or (error is not None and not sent.connection.is_open):
+            # The broker may have stored it or not: send it over the next connection, and drop its
+            # messages if they are delivered before.
             if not sent.is_cumulative:
                 self._end.possibly_lost(sent.acks)
             self._tracker.restore(sent.acks, is_cumulative=sent.is_cumulative)

@@ -99,7 +99,7 @@ class AckTracker:
                 self.ack_entry(entry)
             return
         if message_id[:2] in self._acked_sizes:
-            return
+            return  # the whole batch is acknowledged, and its bits are forgotten
         bits = (1 << self.size_of(message_id)) - 1
         self._ack_in_batch(message_id[:2], bits, 1 << message_id.batch_index)
 
@@ -170,7 +170,7 @@ class AckTracker:
         unacked = self._unacked.get(position, delivered) & ~acked
         if unacked:
             self._unacked[position] = unacked
-            if self._batch_indexes:
+            if self._batch_indexes:  # else the broker is told once the batch is complete
                 self._partial.add(position)
         else:
             self.ack_entry(position)
@@ -182,6 +182,7 @@ class AckTracker:
         if message.batch_index >= 0:
             count = message.entry.metadata.num_messages_in_batch
             remaining = (1 << count) - (1 << (message.batch_index + 1))
+        # Without batch indexes the batch stays unacknowledged as long as a message is left.
         if remaining and not self._batch_indexes:
             self._acknowledge_before((ledger, entry))
         else:
@@ -243,6 +244,7 @@ class AckTracker:
 
     def begin_anew(self) -> None:
         """Prepare for a redelivery: each entry comes with an ack set of what is left of it."""
+        # Acknowledged parts that the broker knows come back as ack sets; the others are kept.
         if self._batch_indexes:
             self._unacked = {position: self._unacked[position] for position in self._partial}
 

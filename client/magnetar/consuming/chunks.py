@@ -78,6 +78,7 @@ class ChunkJoiner:
         """Add a chunk that was received, and return the outcome."""
         about = chunk.metadata
         outcome = Joined()
+        # The size is what the producer claims, and would be held in memory.
         if about.total_chunk_msg_size > MAX_INFLATED_BYTES:
             outcome.orphan = f"is part of a chunked message of {about.total_chunk_msg_size} bytes"
             return outcome
@@ -86,9 +87,10 @@ class ChunkJoiner:
         if about.chunk_id == 0:
             self._begin(chunk, now_s, outcome)
         pending = self._pending.get(about.uuid)
-        if pending is None:
+        if pending is None:  # the first chunk was given up, displaced or acknowledged
             outcome.orphan = f"is {_name(chunk)} of a chunked message; those before did not come"
             return outcome
+        # A producer that has reconnected resends chunks whose receipts it lost.
         if about.chunk_id < len(pending.chunks):
             outcome.superfluous.append(chunk)
             return outcome

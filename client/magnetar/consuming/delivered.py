@@ -88,7 +88,7 @@ class DeliveredMessages:
         if known is not None:
             self._bits[position] = known | bits
             return
-        if position < self._last:
+        if position < self._last:  # a redelivery; `_remove_before` sorts when it needs to
             self._is_sorted = False
         self._last = position
         self._bits[position] = bits

@@ -95,7 +95,7 @@ class Inbox(Generic[T]):
     def put(self, items: Iterable[T]) -> None:
         """Append items, and wake tasks that wait for items."""
         if self._counts:
-            items = list(items)
+            items = list(items)  # it may be an iterator, and is read twice
             self._items.extend(items)
             self.memory.receives(sum(item.size for item in items))
         else:
@@ -152,6 +152,7 @@ class Inbox(Generic[T]):
         if self.prepare is not None:
             await self._prepared(self.prepare, max_items, timeout_s)
         taken = self._take_readable(max_items) if self._failures else self._pop(max_items)
+        # One report for each partition, however many messages are taken.
         permits: dict[Source, int] = {}
         for item in taken:
             source = item.source
@@ -159,7 +160,7 @@ class Inbox(Generic[T]):
         for source, count in permits.items():
             source.taken(count)
         for source, report in self._on_taken.items() if self._on_taken else ():
-            if len(permits) == 1 and source in permits:
+            if len(permits) == 1 and source in permits:  # the usual case, without a copy
                 report(taken)
             elif source in permits:
                 report([item for item in taken if item.source is source])
@@ -212,16 +213,18 @@ class Inbox(Generic[T]):
                 while not self._items:
                     if self._error is not None:
                         raise self._error
+                    # In every round: what was asked for may have been dropped on arrival.
                     for ask in self._on_demand:
                         ask()
                     self._changed.clear()
                     await self._changed.wait()
         except TimeoutError:
+            # An error that came in the same turn as the timeout says more.
             if self._error is not None and not self._items:
                 raise self._error from None
             raise OperationTimeout(f"nothing was received within {timeout_s:g} s") from None
         finally:
-            self._wanted = 0
+            self._wanted = 0  # what arrives while nobody waits keeps its permits
 
 
 def _position_of(item: object) -> tuple[int, int] | None:

@@ -203,6 +203,7 @@ class PartitionConsumer(Generic[T]):
         `inclusive` is for consumers without durable subscription: False continues behind the
         message, and True with the last message if the target is LATEST.
         """
+        # Acknowledgements that arrive after the seek would acknowledge what it gives back.
         await self.flush_acks()
         connection = await self._registration.ready_in_time("seeking in")
         command = pb.CommandSeek(consumer_id=self._id)
@@ -217,11 +218,14 @@ class PartitionConsumer(Generic[T]):
         try:
             await connection.request(command)
         except BaseException:
+            # Refused, or the outcome is unknown: register at the former position, because what has
+            # arrived in the meantime was dropped.
             self._resume_position.restore(former)
             if self._receiver.is_seeking:
                 self._receiver.is_seeking = False
                 self._register_anew(connection)
             raise
+        # Unless the broker has ended the registration: messages from before the seek may follow.
         if self._registrations == registrations and self._registration.connection is connection:
             self._register_anew(connection)
         await self._registration.ready_in_time("subscribing again after a seek in")
@@ -289,16 +293,19 @@ class PartitionConsumer(Generic[T]):
 
     async def _register(self, connection: Connection) -> None:
         self._registrations += 1
+        # Before the answer, which messages follow immediately.
         connection.add_consumer(self._id, self._receiver)
         was_seeking, self._receiver.is_seeking = self._receiver.is_seeking, False
         try:
             await connection.request(self._subscribe_command())
             if self._resume_position.is_open:
                 ends = await ask_ends(connection, self._id, self.partition)
-                if self._resume_position.pin(*ends):
+                if self._resume_position.pin(*ends):  # the start is another one: register there
                     await connection.request(pb.CommandCloseConsumer(consumer_id=self._id))
                     await connection.request(self._subscribe_command())
         except BaseException:
+            # The broker may have registered it, or may still do so: the next attempt, perhaps at
+            # another broker, must not find the subscription taken.
             connection.remove_consumer(self._id)
             connection.send_only(pb.CommandCloseConsumer(consumer_id=self._id))
             self._receiver.is_seeking = was_seeking

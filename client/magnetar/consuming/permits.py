@@ -45,9 +45,12 @@ class Permits:
 
     def begin(self, connection: Connection) -> None:
         """Grant the broker permits for the free room: the consumer was registered."""
+        # A registration begins without permits, whatever the former one had or was owed.
         self._owed = self._claimed = self._granted = 0
         room = self.size.now - self.queued
         if self.is_paused or room < 0:
+            # Below 0 if the queue was filled before its size was halved: that many permits are
+            # kept back when messages are taken.
             self._owed = room
         elif room > 0:
             connection.write(encode_flow(self._id, room))
@@ -85,13 +88,14 @@ class Permits:
         if self._most:
             self._give_back(permits)
         else:
+            # The application still waits, and what it asked for did not reach it.
             self._inbox.wake()
 
     def resume(self) -> None:
         """Continue after `is_paused` was set."""
         self.is_paused = False
         if self._most:
-            self._give_back(0)
+            self._give_back(0)  # which sends the permits that were owed during the pause
         else:
             self._inbox.wake()
 
@@ -102,9 +106,11 @@ class Permits:
 
     def _give_back(self, permits: int) -> None:
         self._owed += permits
+        # One FLOW for half of the queue, so that the broker never waits and commands are few.
         if self._owed * 2 < self.size.now or self.is_paused:
             return
         connection = self._registration.connection
+        # Without a connection nothing is lost: `begin` grants the free room.
         if connection is not None:
             connection.write_now(encode_flow(self._id, self._owed))
             self._owed = 0
@@ -116,6 +122,7 @@ class Permits:
 
     def _shrink(self) -> None:
         """Let the broker send less at a time, because memory is short."""
+        # The change is negative: granted permits cannot be taken back, so the next ones are kept.
         self._owed += self.size.shrink()
 
     def _demand(self) -> None:

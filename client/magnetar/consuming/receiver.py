@@ -57,6 +57,7 @@ class Receiver(Generic[T]):
         self._options = options = subscriber.options
         self._unpack = unpack
         schema = options.schema
+        # A schema that needs that of the writer decodes later: `Inbox.prepare` waits for it.
         self._reader = None if schema is None or schema.needs_writer else schema
         self._ack_sender = ack_sender
         self._tracker = tracker
@@ -83,7 +84,8 @@ class Receiver(Generic[T]):
     def entries_rcvd(self, run: DeliveryRun) -> None:
         head = run.head
         if self.is_seeking:
-            return
+            return  # they precede the seek; the registration after it begins with new permits
+        # The entries of a run have the head in common, so it decides for all of them.
         if not self._is_usual(head):
             for number, data in zip(run.entries, run.payloads, strict=True):
                 self._entry_rcvd(head._replace(entry=number), data)
@@ -98,7 +100,7 @@ class Receiver(Generic[T]):
             # promise[without or (delivered and delivered.bits((ledger, number)))]: held messages
             #   stay out
             if message is None or (delivered and delivered.bits((ledger, number))):
-                self._plain_rcvd(messages, size)
+                self._plain_rcvd(messages, size)  # before this entry, to keep the order
                 messages, size = [], 0
                 self._entry_rcvd(head._replace(entry=number), data)
             else:
@@ -133,6 +135,8 @@ class Receiver(Generic[T]):
 
     def _is_usual(self, head: Delivery) -> bool:
         """Tell whether the fate of the entry depends on nothing but the entry itself."""
+        # A redelivered entry may be a dead letter or replace queued messages, an ack set leaves a
+        # part of the batch out, and readers skip what lies before their position.
         return not (
             not self._takes_messages
             or head.redelivery_count
@@ -148,6 +152,8 @@ class Receiver(Generic[T]):
             self._counts.received(count, count, size, is_redelivered=False)
             self._permits.entry_received(count, count)
             self._inbox.put(messages)
+            # Permits of messages that a waiting application is about to take: the broker can send
+            # others while it works on these.
             self._permits.claimed(self._inbox.claim(count))
 
     def _entry_rcvd(self, delivery: Delivery, data: bytes) -> None:
@@ -180,13 +186,14 @@ class Receiver(Generic[T]):
         permits = sum(item.permits for item in items)
         self._permits.entry_received(entry_permits, permits)
         self._inbox.put(items)
-        if permits == len(items):
+        if permits == len(items):  # `claim` counts items: an undecoded batch is one of many permits
             self._permits.claimed(self._inbox.claim(permits))
-        if permits < entry_permits:
+        if permits < entry_permits:  # messages that were acknowledged, held or moved away
             self._permits.left_out(entry_permits - permits)
 
     def _unreadable_rcvd(self, error: Unreadable, position: tuple[int, int], permits: int) -> None:
         resume = self._resume_position
+        # A reader that has reconnected gets the entry again, but reports it once.
         is_new = not resume.is_on or resume.see_unreadable(position)
         is_queued = is_new and self._unreadable.report(error, [position], permits)
         self._permits.entry_received(permits, permits if is_queued else 0)
@@ -227,7 +234,7 @@ class Receiver(Generic[T]):
         if not bits:  # promise[always]: held parts of a batch stay out after a reconnect
             return self._unpack(entry)
         if not entry.unacked & ~bits:
-            return []
+            return []  # the application has every message that is left of the batch
         return [item for item in self._unpack(entry) if not bits >> item.batch_index & 1]
 
     def _chunk_rcvd(self, chunked: ChunkedMessages, chunk: Entry) -> list[T]:
@@ -239,6 +246,7 @@ class Receiver(Generic[T]):
         if self._resume_position.is_on:
             if self._resume_position.is_seen(chunk):
                 return []
+            # Chunks of readers are kept over a reconnect, so none is needed twice.
             self._resume_position.see(chunk.position)
         joined = chunked.add(chunk)
         if joined is None:

@@ -113,7 +113,7 @@ class Redelivery:
             return
         if self._timer is not None:
             if self._timer_s <= due_s:
-                return
+                return  # the timer sets the next one when it fires
             self._timer.cancel()
         self._timer_s = due_s
         self._timer = self._clock.at(due_s, self._now_due)
@@ -162,6 +162,7 @@ class Redelivery:
             return False
         last = self._unacked.last
         if entry.redelivery_count == policy.max_redeliveries:
+            # The application gets them once more; if it fails again, they are moved.
             last.add(items)
             return False
         # If an entry is redelivered because of one message, the application still has others.
@@ -183,7 +184,7 @@ class Redelivery:
 
     def _give_up(self, messages: list[Message]) -> None:
         task = asyncio.create_task(self._move(messages))
-        self._moves.add(task)
+        self._moves.add(task)  # the event loop itself holds tasks weakly
         task.add_done_callback(self._moves.discard)
 
     async def _move(self, messages: list[Message]) -> None:

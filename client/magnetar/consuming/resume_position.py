@@ -51,9 +51,10 @@ class ResumePosition:
         Without `inclusive` it is with the message, and for LATEST behind the last one.
         """
         if self.at is None:
-            return
+            return  # the broker stores the position of a durable subscription
         self._until = None
         if isinstance(target, int):
+            # `describe` sends the time in whole seconds, and `is_seen` skips what is earlier.
             self.at, self._seen, self._from_ms = EARLIEST, EARLIEST[:3], target
         else:
             self.at, self._from_ms = _first_entry(target, inclusive is not False), None
@@ -76,12 +77,14 @@ class ResumePosition:
             # Clocks of producers differ: messages published from now on must not be skipped.
             self._until = (last.ledger, last.entry)
             if mark is not None:
+                # Later registrations name this id, so that they all start at the same place.
                 self.at, self._seen = MessageId(*mark[:2]), (*mark[:2], WHOLE_ENTRY)
             return False
-        if last.entry < 0:
+        if last.entry < 0:  # the topic is empty, so every message is yet to come
             self.at, self._seen = EARLIEST, EARLIEST[:3]
             return False
         self.at, self._seen = last, _seen_before(last, self._with_last)
+        # LATEST has registered behind the last message; to include that, start at its id.
         return self._with_last
 
     def describe(self, command: pb.CommandSubscribe, now_ms: int) -> None:
@@ -111,13 +114,14 @@ class ResumePosition:
 
     def first_index(self, position: tuple[int, int]) -> int | None:
         """Return the index of the first wanted message; None if it is the entry's first."""
+        # The broker delivers whole entries, so a start within a batch is completed here.
         return self._seen[2] + 1 if position == self._seen[:2] else None
 
     def see(self, position: tuple[int, int]) -> None:
         """Record that the entry was received."""
         self._seen = (*position, WHOLE_ENTRY)
         self.at = MessageId(*position)
-        self._from_ms = None
+        self._from_ms = None  # the first message that counts has replaced the time
 
     def see_unreadable(self, position: tuple[int, int]) -> bool:
         """Record an entry that was received and cannot be decoded; tell whether it is new."""

@@ -168,6 +168,7 @@ class TransactionAcks:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        # The broker keeps the last cumulative position, so an unchanged one is not repeated.
         if self._up_to is not None and self._up_to != self._sent_up_to:
             self._sent_up_to = self._up_to
             self._txn.waits_for(self._deliver([self._up_to], is_cumulative=True))

@@ -123,10 +123,11 @@ class UnackedMessages:
         if self.delivered:
             self.delivered.acked(acks, is_cumulative)
         if not (self._untouched or self._nacked or self.last):
-            return
+            return  # most consumers, which have no ack timeout and no dead letters
         for ledger, entry, ack_set in acks:
             position = (ledger, entry)
             if is_cumulative:
+                # The entry of a batch that is acknowledged in part stays due.
                 end = position if not ack_set else (ledger, entry - 1)
                 self._untouched.discard_up_to(end)
                 self._nacked.discard_up_to(end)
@@ -159,6 +160,7 @@ class UnackedMessages:
     def take_due(self, now_s: float) -> Due:
         """Return the entries that are due, and remove their times."""
         due = Due(self._nacked.take(now_s), self._untouched.take(now_s))
+        # The application has kept these for too long: for dead letters that is a failure.
         for position in due.untouched:
             self.last.fail_entry(position)
         return due
