@@ -73,6 +73,7 @@ class HandleTable(dict[int, T]):
                 f"this connection has {limit} {self._kind}s, which is the limit ({self._setting}): "
                 "close some, use another connection, or raise the limit"
             )
+        # A token and not the number: after a close, the client may create another under the id.
         token = self._creating[number] = object()
 
         def check() -> None:
@@ -83,7 +84,7 @@ class HandleTable(dict[int, T]):
             made = await make(check)
             try:
                 check()
-            except NotReady:
+            except NotReady:  # nobody else knows of it, so it would stay open
                 made.close()
                 raise
             self[number] = made

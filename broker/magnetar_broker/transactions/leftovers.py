@@ -98,6 +98,7 @@ class Leftovers:
                 continue
             over.update((most, least) for least in found_over)
         for topic in held:
+            # Once more: some may have been ended while the coordinators were asked.
             # promise[_open_on(topic) -> ()]: what comes after the end of a transaction is ended
             for txn in over.intersection(_open_on(topic)):
                 await _abort(topic, TxnId(*txn))

@@ -70,6 +70,7 @@ def decode(entry: magnetar.Entry, first: int = 0, stop: int = 0) -> Decoded:
     body = entry.body()
     count = entry.metadata.num_messages_in_batch
     strides = _strides(entry, body, count)
+    # Strides are cut as a whole; the first and the last entry of a range are scanned instead.
     if strides is not None and not first and not stop:
         return strides
     try:
@@ -94,9 +95,11 @@ def _single(entry: magnetar.Entry) -> Decoded:
 def _strides(entry: magnetar.Entry, body: bytes, count: int) -> Decoded | None:
     """Return the batch as strides if only values and sequence ids differ; else None."""
     stride, rest = divmod(len(body), count)
+    # 6 bytes are the least of a message: the size of its metadata, and one field.
     if rest or count < LEAST_STRIDES or stride < 6:
         return None
     start = 4 + int.from_bytes(body[:4], "big")
+    # All strides must have the head of the first, which is therefore parsed once.
     head = _head(body[:start], stride - start) if start <= stride else None
     if head is None or not _heads_are_equal(body, start, stride, count, bool(head.sequence_ids)):
         return None
@@ -117,7 +120,7 @@ def _head(encoded: bytes, length: int) -> Scan | None:
         found = scan_batch(encoded + bytes(length), 1)
     except BadBatch:
         return None
-    found.values.clear()
+    found.values.clear()  # zeros, which only stood for the value
     return None if found.others else found
 
 
@@ -128,6 +131,8 @@ def _heads_are_equal(body: bytes, start: int, stride: int, count: int, has_ids: 
     """
     fixed = start
     if has_ids:
+        # The varint of the id is the last thing in the head.  In every stride its bytes but the
+        # last have the continuation bit, so that all ids have the same size.
         fixed = start - 1
         while body[fixed - 1] > 127:
             fixed -= 1
@@ -136,6 +141,7 @@ def _heads_are_equal(body: bytes, start: int, stride: int, count: int, has_ids: 
                 return False
         if not body[start - 1 :: stride].isascii():
             return False
+    # One byte of all strides at a time: few comparisons, however many messages there are.
     return all(body[at::stride] == body[at : at + 1] * count for at in range(fixed))
 
 
@@ -145,6 +151,7 @@ def _sequence_ids(body: bytes, start: int, stride: int, count: int) -> list[int]
     while body[first - 1] > 127:
         first -= 1
     ids = [0] * count
+    # A varint has its lowest seven bits first.
     for shift, at in enumerate(range(first, start)):
         ids = [
             found | (byte & 127) << 7 * shift
@@ -162,7 +169,7 @@ def _columns(entry: magnetar.Entry, scan: Scan, places: Sequence[int]) -> Decode
     is_whole = len(places) == len(scan.values)
     values = scan.values if is_whole else [scan.values[place] for place in places]
     found = Decoded(entry, places, sum(map(len, values)), values)
-    if not is_whole:
+    if not is_whole:  # an empty column stays empty: no message has a value there
         scan.keys = scan.keys and [scan.keys[place] for place in places]
         scan.event_times_ms = scan.event_times_ms and [scan.event_times_ms[at] for at in places]
         scan.sequence_ids = scan.sequence_ids and [scan.sequence_ids[at] for at in places]

@@ -48,6 +48,7 @@ def packed(messages: pa.RecordBatch, ids: pa.Array | None = None) -> pa.Array:
     values = messages.column(VALUE)
     more = _descriptions(messages, ids)
     if values.null_count:
+        # A null is an empty value with a flag, which is how it differs from an empty text.
         is_null = pc.is_null(values)
         more.append(pc.if_else(is_null, pa.scalar(NULL_VALUE), pa.scalar(b"")))
         values = or_else(values, b"")
@@ -96,10 +97,12 @@ def _varints(numbers: pa.Array, tag: bytes) -> list[pa.Array]:
 def _keys(column: pa.Array) -> list[pa.Array]:
     if not pa.types.is_binary(column.type):
         return sized(KEY_TAG, column)
+    # The protocol's keys are text: bytes are written in base64, with a flag.
     return [by_distinct(column, _bytes_key, pa.binary())]
 
 
 def _bytes_key(key: bytes) -> bytes:
+    # The required payload size is written apart, since it differs between messages of one key.
     about = pb.SingleMessageMetadata(payload_size=0)
     Outgoing(b"", key=key).describe(about)
     about.ClearField("payload_size")
@@ -124,7 +127,7 @@ def cuts(parts: pa.Array, borders: list[int], limits: BatchLimits) -> Iterator[t
         while start < border:
             end = min(start + limits.max_messages, border)
             most = ends[start] + limits.max_bytes
-            if ends[end] > most:
+            if ends[end] > most:  # at least one row, even if that alone is larger than the limit
                 end = max(_last_within(ends, start, end, most), start + 1)
             yield start, end
             start = end
@@ -139,6 +142,7 @@ def _last_within(ends: memoryview, start: int, end: int, most: int) -> int:
 
 def offsets_of(parts: pa.Array) -> memoryview:
     """Return the offset of each part in `data_of`, followed by the end of the last part."""
+    # Arrow's own offsets, without a copy; a slice of an array begins at its offset in the buffer.
     view = memoryview(parts.buffers()[1]).cast("i")
     return view[parts.offset : parts.offset + len(parts) + 1]
 

@@ -47,7 +47,7 @@ async def first_at(view: View, topic: str, at: Position | int = NOTHING) -> Foun
         while True:
             try:
                 return _found((await reader.receive_entries(1, SILENCE_S))[0])
-            except magnetar.Unreadable as error:
+            except magnetar.Unreadable as error:  # it exists, which is what was asked
                 where = error.message_id
                 return FoundEntry((where.ledger, where.entry), Mean(), 0)
             except magnetar.OperationTimeout as error:
@@ -78,6 +78,8 @@ async def ledger_end(view: View, topic: str, ledger: int, known: int) -> tuple[i
     behind: Position | None = None
     low, high = known, -1  # the last entry is in [low, high)
     while high < 0 or high - low > 1:
+        # Each round tries several entries at once, as a round trip costs more than a probe: first
+        # at growing distances until one is behind the end, then within the bounds.
         if high < 0:
             tried = [low + WIDTH**power for power in range(WIDTH)]
         else:
@@ -85,11 +87,13 @@ async def ledger_end(view: View, topic: str, ledger: int, known: int) -> tuple[i
             tried = list(range(low + step, high, step))[: WIDTH + 1]
         found = await gather_all(first_at(view, topic, (ledger, entry)) for entry in tried)
         for entry, probed in zip(tried, found, strict=True):
+            # A probe returns the next entry, so one of the same ledger moves `low` as far as it is.
             if probed is not None and probed.position[0] == ledger:
                 low = max(low, probed.position[1])
             else:
                 high = entry if high < 0 else min(high, entry)
                 behind = behind if probed is None else probed.position
+        # Entries may be deleted between two probes, so that their answers contradict each other.
         high = high if high < 0 else max(high, low + 1)
     if behind is None:
         raise magnetar.OperationTimeout(f"{topic}: nothing was found behind ledger {ledger}")

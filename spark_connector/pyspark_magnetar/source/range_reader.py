@@ -92,6 +92,7 @@ class _RangeReader:
                     entries = await reader.receive_entries(MAX_ENTRIES, PATIENCE_S)
                 except magnetar.OperationTimeout as error:
                     silences += 1
+                    # The end of the range may never come, as it was deleted or compacted away.
                     if await self._is_all(reader):
                         return
                     if silences == MAX_SILENCES:
@@ -115,6 +116,7 @@ class _RangeReader:
         ledger, entry = self._wanted.start
         # There is no id before the first entry of a ledger to start behind.
         start = magnetar.MessageId(ledger, max(entry, 0)) if ledger >= 0 else magnetar.EARLIEST
+        # Ask for no more than the range has, nor for more bytes than are to wait in memory.
         mean = self._wanted.mean
         most = messages_in(self._wanted) if mean.messages else self._how.queue_size
         if mean.bytes:
@@ -130,6 +132,7 @@ class _RangeReader:
     async def _inside(self, entries: list[magnetar.Entry]) -> list[magnetar.Entry]:
         """Return the entries in the range; a chunked message takes the place of its last chunk."""
         end, last = self._wanted.end, entries[-1].position
+        # Usually all are of the ledger that is being read, and no entry needs a look of its own.
         if not self._at[0] == entries[0].ledger == last[0]:
             for entry in entries:
                 if entry.ledger != self._at[0]:
@@ -154,10 +157,11 @@ class _RangeReader:
         if not entry.is_chunk:
             return entry if is_inside else None
         if not is_inside and entry.metadata.chunk_id == 0:
-            return None
+            return None  # the task of the next range reads this message
         outcome = self._joiner.add(entry, asyncio.get_running_loop().time())
         for chunks, why in (*outcome.given_up, *outcome.displaced):
             self._unreadable(chunks[0].unreadable(why))
+        # Other orphans belong to a message that began before the range: its task reads them.
         if outcome.orphan and entry.metadata.chunk_id == 0:
             self._unreadable(entry.unreadable(outcome.orphan))
         return outcome.entry

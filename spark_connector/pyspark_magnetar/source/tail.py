@@ -121,7 +121,7 @@ class Tail:
             try:
                 seen = await self._look()
                 good_s = time.monotonic()
-            except magnetar.NotAuthorized as refused:
+            except magnetar.NotAuthorized as refused:  # no retry helps
                 error = refused
             except magnetar.MagnetarError as failed:
                 logger.warning("the ids of the last entries could not be read: %s", failed)
@@ -129,6 +129,7 @@ class Tail:
                     error = failed
             except Exception as failed:  # the query would wait for ever
                 error = failed
+            # Threads of Spark wait for a change, so an unchanged answer wakes none of them.
             with self._changed:
                 if error is not None or (seen is not None and seen != self._seen):
                     self._seen = seen or self._seen

@@ -105,6 +105,7 @@ class PartMap:
         at = bisect_right(self.ledgers, ledger) - 1
         if at < 0:
             return self.bases[0]
+        # A position behind the entries that are left of its ledger is that of the next ledger.
         offset = self.bases[at] + entry
         behind = at + 1 < len(self.bases)
         if self.ledgers[at] < ledger:
@@ -135,6 +136,7 @@ class PartReader:
         reader = await store.reader(part)
         found, at = PartMap(), entries
         try:
+            # The map follows the entries, in pieces; the record has the number of entries only.
             while len(found.offsets) < entries:
                 run = await reader.read(at, 1, 1)
                 found.take(run.payloads[0] if run.payloads else b"")
@@ -153,6 +155,7 @@ class PartReader:
 
     async def read(self, at: int, max_entries: int, max_bytes: int) -> Stretch:
         """Read entries of one ledger, from the part's entry `at` on; `Corrupt` if it is damaged."""
+        # Not beyond the ledger: callers number the entries of a stretch from one base.
         ledger, base, stop = self.map.place(at)
         run = await self._reader.read(at, min(max_entries, stop - at), max_bytes)
         offsets = self.map.offsets[at : at + len(run.payloads)]

@@ -63,6 +63,7 @@ class LatestKeys:
         self._log = log
         self._scratch = scratch
         self._turn = turn
+        # As many divisions as keep the keys of each in memory, if no two messages share a key.
         self._divisions = min(messages // KEYS_IN_MEMORY, MAX_DIVISIONS) + 1
         self._latest: dict[bytes, int] = {}
         self._spill: Appender | None = None

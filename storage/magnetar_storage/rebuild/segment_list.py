@@ -49,6 +49,7 @@ class SegmentList(NamedTuple):
 
 def listed(placed: Iterable[Placed], end: int, now_ms: int) -> SegmentList:
     """Return the list of the segments of a log that had at least `end` entries."""
+    # Ids grow with time, so the order of creation is that of the offsets.
     kept, left_out = _fitting(sorted(placed, key=lambda one: (one.segment.id, one.first_offset)))
     if not kept:
         return SegmentList(end, end, (), left_out)
@@ -68,6 +69,8 @@ def listed(placed: Iterable[Placed], end: int, now_ms: int) -> SegmentList:
 
 def _fitting(ordered: Sequence[Placed]) -> tuple[list[Placed], tuple[SegmentId, ...]]:
     """Return the newest segments that can follow each other, and the ids of the others."""
+    # From the newest back: if a deleted log had the same name, its segments are older, and begin
+    # at offsets that the present log has as well.
     kept: list[Placed] = []
     for at in range(len(ordered) - 1, -1, -1):
         if kept and not _precedes(ordered[at], kept[-1]):
@@ -79,6 +82,7 @@ def _fitting(ordered: Sequence[Placed]) -> tuple[list[Placed], tuple[SegmentId, 
 def _precedes(one: Placed, other: Placed) -> bool:
     """Return whether a segment can precede another one, with a gap in between."""
     if one.stop < other.first_offset:
+        # The element for the gap needs an id of its own, between theirs.
         return _id_between(one.segment.id, other.segment.id) is not None
     return one.stop == other.first_offset
 
@@ -97,7 +101,7 @@ def _gap(before: Placed, stop: int, after: Placed | None) -> Placed:
     """Return an element for the gap after a segment, up to an offset."""
     entries = messages = stop - before.stop
     first, until = before.messages_stop, None if after is None else after.first_messages
-    if first is not None and until is not None:
+    if first is not None and until is not None:  # else each entry counts as one message
         messages = until - first
     number = _id_between(before.segment.id, None if after is None else after.segment.id)
     assert number is not None, "`_precedes` has looked for it"
@@ -107,6 +111,7 @@ def _gap(before: Placed, stop: int, after: Placed | None) -> Placed:
 
 def _id_between(one: SegmentId, other: SegmentId | None) -> SegmentId | None:
     """Return an id for the gap between two segments; None if there is no such id."""
+    # The next id of the same directory, if that is free; else the next one of any directory.
     candidates = (segment_ids.following(one), one + 1)
     return next((n for n in candidates if other is None or n < other), None)
 
