@@ -113,6 +113,8 @@ NEEDS: Mapping[int, Needs] = {
     Command.WATCH_TOPIC_LIST: use_of_namespace,
     Command.WATCH_TOPIC_LIST_CLOSE: nothing,
     Command.PRODUCER: producing,
+    # A command that names an open producer or consumer needs nothing more: opening it has needed
+    # the permission, and a revocation closes it.
     Command.SEND: nothing,
     Command.CLOSE_PRODUCER: nothing,
     Command.SUBSCRIBE: consuming,
@@ -128,7 +130,8 @@ NEEDS: Mapping[int, Needs] = {
     Command.NEW_TXN: nothing,
     Command.ADD_PARTITION_TO_TXN: publishing_in_transaction,
     Command.ADD_SUBSCRIPTION_TO_TXN: acknowledging_in_transaction,
-    Command.END_TXN: nothing,
+    Command.END_TXN: nothing,  # the handler refuses all but the owner and super-users
+    # Brokers send these two to each other; clients do not.
     Command.END_TXN_ON_PARTITION: super_user,
     Command.END_TXN_ON_SUBSCRIPTION: super_user,
 }

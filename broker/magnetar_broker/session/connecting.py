@@ -46,7 +46,7 @@ async def _authenticate(
         _refuse(session, refusal)
         return
     if session.is_over:
-        return
+        return  # the client has left while its credentials were checked
     session.roles = proof.roles
     session.renewal = Renewal(
         session.clock,
@@ -92,6 +92,8 @@ async def _renew(
 
 def _refuse(session: Session, refusal: BrokerError) -> None:
     if not session.is_over:
+        # The process that accepted an upstream's client counts that; a client whose renewal is
+        # refused was accepted before.
         # promise: clients that are refused are counted
         session.broker.connections_refused += not (session.is_upstream or session.connected)
         session.refuse(NO_REQUEST, refusal)

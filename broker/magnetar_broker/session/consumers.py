@@ -48,7 +48,7 @@ async def _join(
     topic = await session.broker.topic(topic_name, command.force_topic_creation, check)
     check()  # promise: no consumer's schema is stored for a client that has left
     request = _request_of(command)
-    topic.subscriptions.check(request)
+    topic.subscriptions.check(request)  # before a schema is stored for a consumer without room
     schema = sent_schema(command)
     # AUTO_CONSUME is a wish to decode with whatever schema the topic has, so there is nothing to
     # compare, and it is never stored.

@@ -67,7 +67,7 @@ class OpenResources:
             yield opening
             opening.end()
         except BrokerError:
-            opening.check()
+            opening.check()  # a revocation since then is the reason that the client is told
             raise
         finally:
             self._opening.discard(opening)
@@ -107,7 +107,7 @@ def open_resources_of(session: Session) -> OpenResources:
     open_resources = session.open_resources
     if not isinstance(open_resources, OpenResources):
         open_resources = session.open_resources = OpenResources(session)
-    if not session.is_over:
+    if not session.is_over:  # else nothing would remove it again
         session.broker.access.clients.add(open_resources)
     return open_resources
 
