@@ -97,23 +97,27 @@ class Broker:
         """The transaction coordinators of this process."""
         ended = partial(ended_here, self.coordinators)
         self.leftovers = Leftovers(self.topics, engine.clock, ended)
+        watch = topic_host.shared_limits.clock_watch
+        self.quarantine = Quarantine(engine, settings.magnetar_quarantine_minutes, watch)
+        self.skipping = Skipping(settings, engine, lambda: iter(self.topics))
+        self.scrubber = Scrubber(settings, engine)
         self.jobs = PeriodicJobs(engine)
+        self._register_jobs(settings)
+
+    def _register_jobs(self, settings: Settings) -> None:
+        """Register every periodic job; they run from `start` to `close`."""
         seconds = settings.broker_delete_inactive_topics_frequency_seconds
         self.jobs.every(seconds, INACTIVE, self._delete_inactive)
         # This also runs while transactions are off: open ones must end, or readers would hang.
         self.jobs.every(LOAD_SECONDS, LOADING, self.coordinators.load)
         self.jobs.every(LOOK_SECONDS, LEFTOVERS, self.leftovers.look)
-        watch = topic_host.shared_limits.clock_watch
-        self.quarantine = Quarantine(engine, settings.magnetar_quarantine_minutes, watch)
         self.jobs.every(EXPIRY_SECONDS, EXPIRY, self.quarantine.expire)
-        self.skipping = Skipping(settings, engine, lambda: iter(self.topics))
         self.jobs.every(SKIP_SECONDS, SKIPPING, self.skipping.look)
-        self.scrubber = Scrubber(settings, engine)
         self.jobs.every(self.scrubber.look_seconds, SCRUBBING, self.scrubber.look)
-        unread = topic_host.shared_limits.unread
-        self.jobs.every(CLOCK_SECONDS, CLOCK, watch.look)
-        maintenance = Maintenance(settings, engine, lambda: iter(self.topics), unread)
-        maintenance.register(self.jobs)
+        shared = self.topic_host.shared_limits
+        self.jobs.every(CLOCK_SECONDS, CLOCK, shared.clock_watch.look)
+        topics, unread = lambda: iter(self.topics), shared.unread
+        Maintenance(settings, self.engine, topics, unread).register(self.jobs)
 
     @property
     def settings(self) -> Settings:

@@ -34,7 +34,7 @@ class PeriodicJobs:
         self._running = False
 
     def every(self, seconds: float, name: str, work: Callable[[], Awaitable[None]]) -> None:
-        """Call `work` again and again, `seconds` after it ended; never if that is 0 or less."""
+        """Call `work` repeatedly, `seconds` after its last end; never by itself if 0 or less."""
         assert name not in self._jobs
         job = self._jobs[name] = _Job(self._runtime, seconds, name, work)
         if self._running:

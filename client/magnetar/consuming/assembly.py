@@ -80,30 +80,12 @@ def assemble(
     if joiner is not None:
         chunked = ChunkedMessages(subscriber, joiner, unreadable, ack_sender)
     receiver = Receiver(
-        subscriber,
-        unpack,
-        ack_sender,
-        tracker,
-        resume_position,
-        epochs,
-        unacked,
-        queued,
-        redelivery,
-        unreadable,
-        chunked,
-    )
+        subscriber, unpack, ack_sender, tracker, resume_position, epochs, unacked, queued,
+        redelivery, unreadable, chunked,
+    )  # fmt: skip
     if unacked.counts_taken and joins:
         subscriber.inbox.on_taken(subscriber.source, redelivery.taken)
     return ConsumerParts(
-        permits,
-        tracker,
-        resume_position,
-        epochs,
-        unacked,
-        ack_sender,
-        transactions,
-        queued,
-        redelivery,
-        chunked,
-        receiver,
-    )
+        permits, tracker, resume_position, epochs, unacked, ack_sender, transactions, queued,
+        redelivery, chunked, receiver,
+    )  # fmt: skip

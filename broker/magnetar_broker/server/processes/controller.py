@@ -134,38 +134,11 @@ class Controller:
         process.meet(partial(self._meet, metadata, requests, space))
         reached = ReachedLimits(process.clock)
         admission = Admission(lambda: settings, process.clock, reached)
-        page = JoinedPage(
-            settings.cluster_name,
-            process.context.workers,
-            self._links,
-            process.loop_timer.stats,
-            process.clock,
-            reached,
-            self._authenticator,
-            self._contexts.figures if self._contexts is not None else lambda: None,
-            directory.schemas.counts,
-            space,
-        )
         parts = partial(_parts, links, process.clock)
         snapshots = Snapshots(metadata, parts, settings, process.clock)
-        context = AdminContext(
-            directory,
-            LinkedOwners(topic_host, runtime),
-            MetricsPage(page.make),
-            LinkedHealth(links, runtime),
-            self._stop_all,
-            snapshots,
-        )
-        http = HttpServer(
-            context,
-            process.loop_timer,
-            Descriptors(),
-            audit_log(process.clock, settings),
-            ROUTES,
-            http_authentication_of(settings, self._authenticator),
-            guard=HttpGuard(HttpLimits.of(settings), process.clock, reached),
-            pages=web_pages_of(settings),
-        )
+        owners = LinkedOwners(topic_host, runtime)
+        health = LinkedHealth(links, runtime)
+        http = self._http_server(directory, owners, health, snapshots, reached, space)
         try:
             await snapshots.clear()
             sockets = process.context.sockets
@@ -187,6 +160,48 @@ class Controller:
                 self._contexts.stop()
             for link in self._links.values():
                 link.close()
+
+    def _http_server(
+        self,
+        directory: Directory,
+        owners: LinkedOwners,
+        health: LinkedHealth,
+        snapshots: Snapshots,
+        reached: ReachedLimits,
+        space: SpaceState,
+    ) -> HttpServer:
+        """Return the server of the admin API, of metrics and of health."""
+        process, settings = self._process, self._settings
+        page = JoinedPage(
+            settings.cluster_name,
+            process.context.workers,
+            self._links,
+            process.loop_timer.stats,
+            process.clock,
+            reached,
+            self._authenticator,
+            self._contexts.figures if self._contexts is not None else lambda: None,
+            directory.schemas.counts,
+            space,
+        )
+        context = AdminContext(
+            directory,
+            owners,
+            MetricsPage(page.make),
+            health,
+            self._stop_all,
+            snapshots,
+        )
+        return HttpServer(
+            context,
+            process.loop_timer,
+            Descriptors(),
+            audit_log(process.clock, settings),
+            ROUTES,
+            http_authentication_of(settings, self._authenticator),
+            guard=HttpGuard(HttpLimits.of(settings), process.clock, reached),
+            pages=web_pages_of(settings),
+        )
 
     async def _workers_ended(self) -> None:
         """Wait until the workers, which stop at the same time, have closed their topics.

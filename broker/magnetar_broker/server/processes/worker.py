@@ -113,7 +113,7 @@ class Worker:
             await store.close()
 
     async def _serve(self, store: JoinedStore, space: DiskSpace) -> None:
-        process, controller, contexts = self._process, self._controller, self._contexts
+        process, controller = self._process, self._controller
         metadata = RemoteMetadata(controller, process.clock)
         engine = engine_of(
             self._settings,
@@ -148,27 +148,8 @@ class Worker:
             handlers_of(topic_host.access),
         )
         listener = Listener(broker, process.loop_timer, self._descriptors, upstreams)
-        serve_topic_host(topic_host, controller)
-        serve_load(broker.topics, self._owners, process.clock, _used, controller)
-        serve_operations(broker, controller)
-        serve_health(HealthCheck(broker, self._serves), controller)
         part = LocalPart(store, self._settings.data_dir)
-        serve_snapshots(part, controller)
-        page = BrokerPage(
-            broker,
-            self._owners,
-            self._journal_stats,
-            process.loop_timer.stats,
-            is_joined=True,
-            tls=contexts.figures if contexts is not None else lambda: None,
-        )
-        LinkedPage(page.make, controller, process.loop_timer)
-        controller.serve(learning(policies))
-        share_looks(space, lambda: [controller])
-        serve_looks(space, controller)
-        controller.serve(
-            {"segments.last_id": lambda: store.last_id, "segments.advance": store.advance_beyond}
-        )
+        self._answer_controller(broker, store, space, part, policies)
         serves = {**serving(broker.local_ending), ENDED: ended}
         process.meet(partial(self._meet, store, serves))
         try:
@@ -186,6 +167,37 @@ class Worker:
             if self._contexts is not None:
                 self._contexts.stop()
             controller.close()
+
+    def _answer_controller(
+        self,
+        broker: Broker,
+        store: JoinedStore,
+        space: DiskSpace,
+        part: LocalPart,
+        policies: PolicyView,
+    ) -> None:
+        """Answer the requests and take the notices of the controller."""
+        process, controller, contexts = self._process, self._controller, self._contexts
+        serve_topic_host(broker.topic_host, controller)
+        serve_load(broker.topics, self._owners, process.clock, _used, controller)
+        serve_operations(broker, controller)
+        serve_health(HealthCheck(broker, self._serves), controller)
+        serve_snapshots(part, controller)
+        page = BrokerPage(
+            broker,
+            self._owners,
+            self._journal_stats,
+            process.loop_timer.stats,
+            is_joined=True,
+            tls=contexts.figures if contexts is not None else lambda: None,
+        )
+        LinkedPage(page.make, controller, process.loop_timer)
+        controller.serve(learning(policies))
+        share_looks(space, lambda: [controller])
+        serve_looks(space, controller)
+        controller.serve(
+            {"segments.last_id": lambda: store.last_id, "segments.advance": store.advance_beyond}
+        )
 
     async def _start(
         self, store: JoinedStore, metadata: RemoteMetadata, broker: Broker, listener: Listener
