@@ -117,7 +117,7 @@ def _mismatch(disk: ReadOnlyDisk, metadata: Identity) -> list[Problem]:
     except Incomplete as error:
         return [Problem(METADATA_FILE, 0, f"no broker starts on this directory: {error}")]
     except StorageError:
-        pass  # of what is checked next
+        pass  # the checks that follow report it
     return []
 
 

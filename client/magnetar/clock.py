@@ -30,7 +30,7 @@ class Clock(Protocol):
         """Call once, `seconds` from now."""
 
     def at(self, when_s: float, call: Callable[[], object]) -> Timer:
-        """Call once, when `now_s` reaches `when_s`."""
+        """Call `call` once, when `now_s` reaches `when_s`."""
 
     async def sleep(self, seconds: float) -> None:
         """Wait for `seconds`."""

@@ -33,7 +33,7 @@ class Reader:
     def __init__(self, survivors: Bits, retain_keyless: bool) -> None:
         self._survivors = survivors
         self._retain_keyless = retain_keyless
-        self._chunks: dict[tuple[bytes, str], list[int]] = {}  # of messages that are incomplete
+        self._chunks: dict[tuple[bytes, str], list[int]] = {}  # the chunks of incomplete messages
         self.chunked: dict[int, list[int]] = {}
         """The earlier chunks of each chunked message, by the number of its last chunk."""
 

@@ -100,7 +100,7 @@ class Scrubber:
         except Corrupt as error:
             await self._note(segment, error, 0, 0)
         except NoSegment as error:
-            if segment in self._engine.store.closed():  # else it was deleted meanwhile
+            if segment in self._engine.store.closed():  # else the segment was deleted meanwhile
                 await self._note(segment, Corrupt("", 0, str(error)), 0, 0)
 
     async def _note(self, segment: SegmentId, error: Corrupt, first: int, last: int) -> None:

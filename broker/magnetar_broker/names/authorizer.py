@@ -111,7 +111,7 @@ class Authorizer:
             changes = self._changes
             found = await self._read(tenant, namespace)
             # promise[always]: grants that were read before a change are not kept
-            if changes == self._changes:  # else it may be of before a change
+            if changes == self._changes:  # else the grants may be those from before a change
                 if len(self._known) >= KEPT:
                     self._known.clear()
                 self._known[key] = found

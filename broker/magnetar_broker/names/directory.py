@@ -161,7 +161,7 @@ class Directory:
         self.policies.change_settings(settings)
         try:
             await self.topic_host.configure(changed)
-        finally:  # also if a topic cannot: those who were super-users have lost that by now
+        finally:  # even if a topic fails: former super-users have lost their rights by now
             await self.authorizer.settings_changed(settings)
 
     # Start and stop ---------------------------------------------------------------------

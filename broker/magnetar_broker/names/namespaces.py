@@ -107,7 +107,7 @@ class Namespaces:
             if not await self.has(name):
                 await self._create_by_use(name)
             self._check_open(name)
-            if self._deleted == deleted:  # else it may be deleted meanwhile: ask again
+            if self._deleted == deleted:  # else the namespace may be deleted by now: ask again
                 self._known.add(name)
 
     def _check_open(self, name: str) -> None:

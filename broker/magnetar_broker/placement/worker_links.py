@@ -28,7 +28,9 @@ class WorkerLinks:
         """
         if worker in self._links:
             # promise: a worker that is started again takes the place of the one before
-            self._links[worker].close()  # of the process before it, whose end was not noticed yet
+            self._links[
+                worker
+            ].close()  # the link of the former process, whose end was not noticed yet
         self._links[worker] = link
         self._joined.release()
         link.when_ended(partial(self._ended, worker, link, ended))

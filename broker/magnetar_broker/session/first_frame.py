@@ -14,7 +14,7 @@ class FirstFrame:
 
     def __init__(self) -> None:
         self._data = bytearray()
-        self._size = 0  # of the frame in bytes; 0 while unknown, for lack of its length word
+        self._size = 0  # the bytes of the frame; 0 until its length word has arrived
 
     @property
     def data(self) -> bytes:

@@ -61,5 +61,5 @@ class Liveness:
 
 
 def _answer(probe: Promise, alive: bool) -> None:
-    if not probe.done():  # else it was answered, or its waiter was cancelled
+    if not probe.done():  # else the client has answered, or the waiter was cancelled
         probe.set_result(alive)

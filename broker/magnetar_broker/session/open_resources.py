@@ -33,7 +33,7 @@ class Opening:
         self._stop()
 
     def check(self) -> None:
-        """Raise the refusal if it was closed."""
+        """Raise the refusal if the command was closed."""
         if self._why is not None:
             raise NotAuthorized(self._why)
 

@@ -62,7 +62,7 @@ class NonPersistentSubscription:
         self.meter = Meter(6)
         self.flow_ms = self.sent_ms = 0
         """The times at which messages were last asked for and sent; 0 for never."""
-        self._left = NO_COUNTERS  # of consumers that have left
+        self._left = NO_COUNTERS  # the counters of consumers that have left
         self._siblings = siblings
         self._topic = siblings.topic
         self._turns: RoundRobin[Consumer] = RoundRobin()

@@ -79,7 +79,7 @@ class Coordinator:
         """Continue to end decided transactions after a restart, or where a defect stopped that."""
         for transaction in self.state.transactions.values():
             if transaction.status is not Status.OPEN and transaction.least not in self._finishing:
-                logger.info("%s goes on", self._described(transaction))
+                logger.info("%s continues to its end", self._described(transaction))
                 self._start_finish(transaction)
 
     @property

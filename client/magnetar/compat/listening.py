@@ -94,7 +94,7 @@ class Listening:
             await self._resumed.wait()
             try:
                 await loop.run_in_executor(self._thread, self._tell, message)
-            except Exception:  # of the application; other messages are not affected
+            except Exception:  # the application's; other messages are not affected
                 logger.exception("a message listener failed")
 
 
@@ -147,5 +147,5 @@ class CallbackThread:
 def _call(function: Callable[[], object]) -> None:
     try:
         function()
-    except Exception:  # of the application; other callbacks are not affected
+    except Exception:  # the application's; other callbacks are not affected
         logger.exception("a callback of send_async failed")

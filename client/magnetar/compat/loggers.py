@@ -53,7 +53,7 @@ def handler_of(chosen: Chosen | None) -> logging.Handler | None:
         return None
     if isinstance(chosen, logging.Logger):
         if chosen.name == "magnetar" or chosen.name.startswith("magnetar."):
-            return None  # it has the records already
+            return None  # the logger gets the records already
         return _Forwarding(chosen)
     if isinstance(chosen, ConsoleLogger):
         handler: logging.Handler = logging.StreamHandler(sys.stdout)

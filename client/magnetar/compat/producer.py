@@ -88,7 +88,7 @@ class Outbox:
                 message, settle = self._waiting.popleft()
             try:
                 receipt = self._producer.send_message_nowait(message)
-            except magnetar.QueueFull as error:  # of one partition
+            except magnetar.QueueFull as error:  # one partition is full
                 if self._blocks:
                     self._waiting.appendleft((message, settle))
                     self._for_room = asyncio.create_task(self._send_when_room())
@@ -104,7 +104,7 @@ class Outbox:
         message_id, failure = NO_ID, None
         try:
             receipt = await self._producer.enqueue(message)
-        except Exception as error:  # as above
+        except Exception as error:  # the application gets any error by its callback
             failure = error
         self._for_room = None
         if failure is not None:

@@ -86,7 +86,7 @@ async def explained(address: Address, failure: MagnetarError) -> MagnetarError:
     try:
         found = await (_without_tls(address) if address.is_tls else _with_tls(address))
     except OSError:
-        return failure  # it does not run, or closes this connection as well
+        return failure  # the broker does not run, or closes this connection as well
     return found or failure
 
 

@@ -59,7 +59,7 @@ def _load_private(pem: bytes) -> object:
         raise ValueError("there is no private key in its PEM")
     try:
         return load_pem_private_key(found[0], password=None)
-    except TypeError as error:  # it has a pass phrase
+    except TypeError as error:  # the key has a pass phrase
         raise ValueError(str(error)) from error
 
 

@@ -44,7 +44,7 @@ class StatisticsReader:
         try:
             return answer.result(READ_TIMEOUT_S)
         except TimeoutError:
-            if not self._is_elsewhere():  # it has stopped without an answer
+            if not self._is_elsewhere():  # the loop has stopped without an answer
                 return self._client.statistics()
             raise OperationTimeout(
                 f"the statistics of the client were not read: its event loop was busy for "

@@ -89,7 +89,7 @@ class Outbox:
         """
         sender = self._sender
         if sender is None:
-            self._registration.start()  # of a lazy producer
+            self._registration.start()  # a lazy producer registers with its first message
             return None
         if batch.txn is not None:
             added = batch.txn.partition(self._topic)

@@ -116,7 +116,7 @@ class PartitionProducer:
         """Return the version of a schema on the topic; a new schema is added as the next one."""
 
         async def ask() -> bytes:
-            self._registration.start()  # of a lazy producer
+            self._registration.start()  # a lazy producer registers with its first message
             connection = await self._registration.ready()
             command = pb.CommandGetOrCreateSchema(topic=self.topic, schema=schema.to_pb())
             reply: pb.CommandGetOrCreateSchemaResponse = await connection.request(command)

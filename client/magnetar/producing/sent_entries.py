@@ -89,7 +89,7 @@ class SentEntries:
         Returns whether it is the outcome of a batch.
         """
         if not self._pending or sequence_id < self._pending[0].sequence_id:
-            return False  # of a batch that was sent twice, or that timed out
+            return False  # the batch was sent twice, or has timed out
         if sequence_id > self._pending[0].sequence_id:
             connection.close(
                 ConnectionLost(

@@ -81,7 +81,7 @@ class Coordinators:
         try:
             return _checked(await connection.request(command))
         except NotReady:
-            self._connected.pop(coordinator, None)  # it has moved, or is being opened
+            self._connected.pop(coordinator, None)  # the coordinator has moved, or is being opened
             raise
 
     async def _connection(self, coordinator: int) -> Connection:

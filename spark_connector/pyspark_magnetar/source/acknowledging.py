@@ -69,5 +69,5 @@ class Acknowledger:
     async def _leave(self, topic: str) -> None:
         consumer = self._consumers.pop(topic, None)
         if consumer is not None:
-            with suppress(magnetar.MagnetarError):  # it has failed before
+            with suppress(magnetar.MagnetarError):  # opening it has failed before
                 await consumer.close()

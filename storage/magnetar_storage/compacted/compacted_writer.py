@@ -82,7 +82,7 @@ class CompactedWriter:
         self._parts: list[CompactedPart] = []
         self._part: Appender | None = None
         self._map = PartMap()
-        self._first = (0, 0, 0)  # of the part: offset, ledger, entry
+        self._first = (0, 0, 0)  # the part's first offset, ledger and entry
         self._size = self._messages = 0
         self._horizon = 0
         self._payloads: list[bytes] = []

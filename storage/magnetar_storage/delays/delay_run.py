@@ -43,7 +43,7 @@ class DelayRun:
         self._firsts = firsts
         self._block = 0  # the next block to read, or the one in `_head`
         self._head: Block | None = None
-        self._at = 0  # in the head
+        self._at = 0  # the index of the next delay in the head
 
     @property
     def next_at(self) -> int | None:

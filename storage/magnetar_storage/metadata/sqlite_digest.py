@@ -40,7 +40,7 @@ def needed(disk: ReadableDisk, database: str) -> Checks:
         #   only the digest of this very file is believed
         if read_file(disk, FILE) != encode(disk, database):
             return ALL
-    except FileNotFoundError:  # of either file
+    except FileNotFoundError:  # either file may be missing
         return ALL
     # Frames of the log have checksums of their own.  The structure is spread over both files: only
     # a check of it shows that they belong together.

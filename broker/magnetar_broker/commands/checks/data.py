@@ -20,7 +20,7 @@ def check(data_dir: str, holder: Holder | None, verifies: bool) -> Iterator[Find
     try:
         disk = ReadOnlyDisk(data_dir)
     except StorageError:
-        return  # it does not exist, which another check reports
+        return  # another check reports that the directory is missing
     if not disk.list(""):
         return
     if holder is not None:

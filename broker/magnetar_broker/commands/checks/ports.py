@@ -73,7 +73,7 @@ def holders_of(port: int) -> list[int]:
     inodes = {f"socket:[{inode}]" for inode in _listening(port)}
     found = []
     for pid in filter(str.isdecimal, _names("/proc")) if inodes else ():
-        with suppress(OSError):  # of another user, or it has ended
+        with suppress(OSError):  # another user's process, or one that has ended
             links = {os.readlink(f"/proc/{pid}/fd/{fd}") for fd in _names(f"/proc/{pid}/fd")}
             if links & inodes:
                 found.append(int(pid))

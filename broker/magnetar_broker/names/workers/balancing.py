@@ -110,7 +110,7 @@ class Balancing:
         link = self._links.of(found.busiest)
         answer = None if link is None else await _ask(link, TRAFFIC)
         if answer is None:
-            return  # it has just ended
+            return  # the worker has just ended
         traffic = {Bundle(namespace, text): rate for namespace, text, rate in answer}
         busiest, idlest = self._loads[found.busiest], self._loads[found.idlest]
         bundle = choose(traffic, self._recent(), busiest, idlest)

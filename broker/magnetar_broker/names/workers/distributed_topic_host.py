@@ -108,7 +108,7 @@ class DistributedTopicHost:
         if self._loaded.get(name) is link:
             return True
         # promise: a topic is loaded only after its former owner has closed it
-        await self.unload(name)  # by the former owner, if its bundle was given away
+        await self.unload(name)  # the former owner, if the bundle was given away
         found: bool = await self._change(link, name, "load", create)
         return found
 

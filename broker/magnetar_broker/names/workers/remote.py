@@ -103,7 +103,7 @@ class RemoteDirectory:
 
     def _changed(self, number: int, changes: list[Change], digest: str) -> None:
         """Apply a notice of changes in a watched list, with the new hash of the list."""
-        if number in self._watched:  # else it was ended meanwhile
+        if number in self._watched:  # else the list was unwatched meanwhile
             self._watched[number].changed(changes, digest)
 
     # Schemas ----------------------------------------------------------------------------

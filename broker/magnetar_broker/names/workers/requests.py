@@ -143,7 +143,7 @@ class _OfWorker:
         except BaseException:
             self._unwatch(number)
             raise
-        if number in self._watchers:  # else it was ended meanwhile
+        if number in self._watchers:  # else the list was unwatched meanwhile
             watcher.begin(watched)
         return watched.names, watched.hash
 

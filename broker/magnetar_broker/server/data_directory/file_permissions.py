@@ -43,7 +43,7 @@ def _protected(path: str) -> str:
     """Take permissions of the data directory away; return a warning if that is impossible."""
     try:
         mode = stat.S_IMODE(os.stat(path).st_mode)
-    except OSError:  # it does not exist yet, or the start reports what is wrong
+    except OSError:  # the file does not exist yet, or the start reports the error
         return ""
     if not mode & EXPOSED:
         return ""

@@ -41,13 +41,15 @@ class LastIds:
         Raises the error of the worker's store if it cannot.
         """
         # promise[ProcessUnavailable -> Exception]: a worker whose store fails takes no bundles over
-        with suppress(ProcessUnavailable):  # it has ended, and joins again, as all do that start
+        with suppress(ProcessUnavailable):  # the worker has ended, and joins again at its start
             largest = await self._largest(worker)
             await self._links[worker].request("segments.advance", largest)
 
     async def _largest(self, worker: int) -> SegmentId:
         """Return the largest id of the workers; this one reported its own when it joined."""
         for other in self._last.keys() - {worker}:
-            with suppress(ProcessUnavailable):  # it has ended, and joins again with its id then
+            with suppress(
+                ProcessUnavailable
+            ):  # the worker has ended, and will join with its id again
                 self._last[other] = await self._links[other].request("segments.last_id")
         return max(self._last.values())

@@ -125,7 +125,7 @@ def _exit_code(context: Context, run: Run, release: Callable[[], None]) -> int:
     try:
         release()
         run(context)
-    except BaseException as error:  # of any kind: nobody sees it behind this
+    except BaseException as error:  # whatever it is: nobody sees it after this
         text = str(error)
         if not isinstance(error, EXPECTED_ERRORS):
             logger.exception("the process ends because of an error; this is a defect")

@@ -450,7 +450,7 @@ class Supervisor:
         try:
             child.control.send(message)
         except ConnectionError:
-            pass  # it has ended; its signal follows
+            pass  # the child has ended; its signal follows
         except OSError as error:
             logger.error(
                 "%s reads no messages of the supervisor, and is killed: %s", child.name, error
