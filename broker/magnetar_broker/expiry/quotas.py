@@ -39,7 +39,7 @@ REFUSALS: Final[dict[QuotaAction, type[BrokerError]]] = {
 """The refusal of producers, by action."""
 
 
-class Bounded(Protocol):
+class QuotaTopic(Protocol):
     """The parts of a topic that backlog quotas use."""
 
     name: TopicName
@@ -67,7 +67,7 @@ class Quota:
     of: Callable[[TopicLimits], BacklogQuota]
 
 
-class Excess(NamedTuple):
+class ExceededQuota(NamedTuple):
     """A quota that is exceeded, with the present size or age of the backlog."""
 
     quota: Quota
@@ -80,14 +80,14 @@ SIZE: Final = Quota(BACKLOG_QUOTA_SIZE, "bytes", lambda limits: limits.size_quot
 AGE: Final = Quota(BACKLOG_QUOTA_AGE, "seconds", lambda limits: limits.age_quota)
 
 
-async def admit_producer(topic: Bounded) -> None:
+async def admit_producer(topic: QuotaTopic) -> None:
     """Raise `ProducerBlocked` or `QuotaExceeded` while a quota is reached that stops producers."""
     for excess in await excesses(topic):
         if excess.action in REFUSALS:
             raise REFUSALS[excess.action](_text_of(topic, excess))
 
 
-async def enforce_quotas(topic: Bounded) -> None:
+async def enforce_quotas(topic: QuotaTopic) -> None:
     """Apply exceeded quotas: disconnect producers, or acknowledge the oldest messages."""
     for excess in await excesses(topic):
         if excess.action in REFUSALS:
@@ -98,18 +98,18 @@ async def enforce_quotas(topic: Bounded) -> None:
             await _evict_by_age(topic, excess)
 
 
-async def excesses(topic: Bounded) -> list[Excess]:
+async def excesses(topic: QuotaTopic) -> list[ExceededQuota]:
     """Return the exceeded quotas: size, then age."""
-    limits, found = topic.limits, list[Excess]()
+    limits, found = topic.limits, list[ExceededQuota]()
     if limits.keeps_quotas and limits.size_quota.limit >= 0:
         size = backlog_bytes(topic)
         # A limit of 0 is exceeded by any backlog, but not by none.
         if size >= max(limits.size_quota.limit, 1):
-            found.append(Excess(SIZE, *_parts(limits.size_quota), size))
+            found.append(ExceededQuota(SIZE, *_parts(limits.size_quota), size))
     if limits.keeps_quotas and limits.age_quota.limit > 0:
         seconds = await backlog_seconds(topic)
         if seconds >= limits.age_quota.limit:
-            found.append(Excess(AGE, *_parts(limits.age_quota), seconds))
+            found.append(ExceededQuota(AGE, *_parts(limits.age_quota), seconds))
     return found
 
 
@@ -117,12 +117,12 @@ def _parts(quota: BacklogQuota) -> tuple[int, QuotaAction]:
     return quota.limit, quota.action
 
 
-def backlog_bytes(topic: Bounded) -> int:
+def backlog_bytes(topic: QuotaTopic) -> int:
     """Return the largest backlog of a subscription, in bytes."""
     return max((one.counter.size() for one in held_by(topic)), default=0)
 
 
-async def backlog_seconds(topic: Bounded) -> int:
+async def backlog_seconds(topic: QuotaTopic) -> int:
     """Return the age in seconds of the oldest message that a subscription waits for; 0 if none.
 
     It counts from when the message was published, if ages are to be precise, else from when its
@@ -146,14 +146,14 @@ async def backlog_seconds(topic: Bounded) -> int:
     )
 
 
-def held_by(topic: Bounded) -> list[Subscription]:
+def held_by(topic: QuotaTopic) -> list[Subscription]:
     """Return the subscriptions whose backlog counts: durable ones, without compaction's."""
     # Readers hold no data: messages that their cursors have not passed are deleted anyway.
     subscriptions = topic.subscriptions.values()
     return [one for one in subscriptions if one.durable and one.name != COMPACTION_CURSOR]
 
 
-def _text_of(topic: Bounded, excess: Excess) -> str:
+def _text_of(topic: QuotaTopic, excess: ExceededQuota) -> str:
     origin = topic.policies.resolve(excess.quota.policy, topic.name).origin
     unit = excess.quota.unit
     return (
@@ -162,7 +162,7 @@ def _text_of(topic: Bounded, excess: Excess) -> str:
     )
 
 
-def _disconnect_producers(topic: Bounded, excess: Excess) -> None:
+def _disconnect_producers(topic: QuotaTopic, excess: ExceededQuota) -> None:
     if not len(topic.producers) and not topic.producers.waiting:
         return
     text = _text_of(topic, excess)
@@ -170,7 +170,7 @@ def _disconnect_producers(topic: Bounded, excess: Excess) -> None:
     topic.producers.refuse(REFUSALS[excess.action](text))
 
 
-async def _evict_by_size(topic: Bounded, excess: Excess) -> None:
+async def _evict_by_size(topic: QuotaTopic, excess: ExceededQuota) -> None:
     for one in held_by(topic):
         if one.counter.size() >= max(excess.limit, 1):
             offset = one.counter.offset_leaving(excess.limit * EVICTED_TO_PERCENT // 100)
@@ -179,7 +179,7 @@ async def _evict_by_size(topic: Bounded, excess: Excess) -> None:
             await _evict(topic, one, [range(offset)], excess)
 
 
-async def _evict_by_age(topic: Bounded, excess: Excess) -> None:
+async def _evict_by_age(topic: QuotaTopic, excess: ExceededQuota) -> None:
     log = topic.log
     since_ms = topic.shared_limits.clock_watch.now_ms() - excess.limit * 1000
     closed = log.closed_before(since_ms + 1)
@@ -192,7 +192,9 @@ async def _evict_by_age(topic: Bounded, excess: Excess) -> None:
             await _evict(topic, one, runs, excess)
 
 
-async def _evict(topic: Bounded, one: Subscription, runs: list[range], excess: Excess) -> None:
+async def _evict(
+    topic: QuotaTopic, one: Subscription, runs: list[range], excess: ExceededQuota
+) -> None:
     messages = await skip_runs(one, runs)
     if messages:
         logger.warning(

@@ -28,7 +28,7 @@ class Renewals:
     """
 
     def __init__(self, link: Link, clock: Clock) -> None:
-        """Create it before the link is connected."""
+        """Prepare the use of a link that is not connected yet."""
         self._link = link
         self._clock = clock
         self._held: dict[str, _Held] = {}

@@ -11,7 +11,7 @@ from magnetar_broker.placement.bundle_owners import BundleOwners, Placed
 from magnetar_storage.runtime.execution import Clock, yield_turn
 
 
-class Measured(Named, Protocol):
+class TrafficCounters(Named, Protocol):
     """The counters of a topic's traffic."""
 
     @property
@@ -19,7 +19,7 @@ class Measured(Named, Protocol):
 
 
 def serve_load(
-    topics: Iterable[Measured],
+    topics: Iterable[TrafficCounters],
     owners: BundleOwners,
     clock: Clock,
     used: Callable[[], tuple[float, float]],

@@ -16,7 +16,7 @@ from magnetar_broker.topic.topic import Topic
 AnySubscription = Subscription | NonPersistentSubscription
 
 
-class Measured(Protocol):
+class HasMeter(Protocol):
     """An object with counters and a meter that computes their rates."""
 
     meter: Meter
@@ -40,7 +40,7 @@ def close_window(topic: AnyTopic, seconds: float) -> None:
     topic.traffic.fresh = is_moving  # promise[never]: a topic without traffic has rates of 0
 
 
-def _parts(topic: AnyTopic) -> Iterator[Measured]:
+def _parts(topic: AnyTopic) -> Iterator[HasMeter]:
     if isinstance(topic, Topic):
         yield topic.reads
     yield from topic.producers

@@ -35,7 +35,7 @@ PIECE_BYTES = 8 << 20
 
 
 @dataclass(frozen=True)
-class Copied:
+class CopiedFiles:
     """The files copied into a snapshot, and their bytes."""
 
     files: int
@@ -43,8 +43,8 @@ class Copied:
     copied_bytes: int
     """The bytes that were copied; the rest is shared with the data directory by hard links."""
 
-    def __add__(self, other: "Copied") -> "Copied":
-        return Copied(
+    def __add__(self, other: "CopiedFiles") -> "CopiedFiles":
+        return CopiedFiles(
             self.files + other.files,
             self.bytes + other.bytes,
             self.copied_bytes + other.copied_bytes,
@@ -64,7 +64,7 @@ class Manifest:
     copied_bytes: int
 
 
-class Gathering:
+class CheckpointFiles:
     """The files of one store directory as they were at a checkpoint."""
 
     def __init__(self, store: str, token: str, stopped: Event) -> None:
@@ -83,12 +83,12 @@ class Gathering:
                 os.link(os.path.join(source, name), os.path.join(self._path, name))
         self._checkpoint = checkpoint
 
-    def copy(self, target: str) -> Copied:
+    def copy(self, target: str) -> CopiedFiles:
         """Make a complete and durable store directory at `target`, without the file FORMAT."""
         assert self._checkpoint is not None
         os.makedirs(os.path.join(target, "segments"))
         os.makedirs(os.path.join(target, "journal"), exist_ok=True)
-        copied = Copied(0, 0, 0)
+        copied = CopiedFiles(0, 0, 0)
         for name in sorted(os.listdir(self._path)):
             file = os.path.join(self._path, name)
             counting = self._counting(name)
@@ -119,17 +119,17 @@ class Gathering:
         return None if row is None else row.length
 
 
-def _put(source: str, target: str, length: int | None, stopped: Event) -> Copied:
+def _put(source: str, target: str, length: int | None, stopped: Event) -> CopiedFiles:
     """Write a finished file, or the first `length` bytes of a growing one, to `target`, synced."""
     if length is None:  # promise[always]: a snapshot copies files that still grow
         size = os.path.getsize(source)
         with suppress(OSError):  # another file system, or one without links
             os.link(source, target)
             sync(target)
-            return Copied(1, size, 0)
+            return CopiedFiles(1, size, 0)
         length = size
     copy_file(source, target, length, stopped)
-    return Copied(1, length, length)
+    return CopiedFiles(1, length, length)
 
 
 def copy_file(source: str, target: str, length: int, stopped: Event) -> None:

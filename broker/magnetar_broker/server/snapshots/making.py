@@ -21,7 +21,7 @@ from magnetar_broker.base.version import VERSION
 from magnetar_broker.config import Settings
 from magnetar_broker.server.snapshots.files import (
     UNFINISHED,
-    Copied,
+    CopiedFiles,
     Manifest,
     begin,
     complete,
@@ -50,7 +50,7 @@ Parts = Callable[[], Sequence[SnapshotPart]]
 
 
 @dataclass
-class Making:
+class SnapshotRun:
     """The snapshot that is being made, or the last one made."""
 
     name: str
@@ -73,7 +73,7 @@ class Snapshots:
             settings.magnetar_snapshot_directory or os.path.join(self._data_dir, "snapshots")
         )
         self._clock = clock
-        self._last: Making | None = None
+        self._last: SnapshotRun | None = None
         self._task: asyncio.Task[None] | None = None
         self._stopped = False
 
@@ -94,7 +94,7 @@ class Snapshots:
         if os.path.lexists(self._path(name)):
             raise AlreadyExists(f"there is a snapshot {name} already: choose another name")
         parts = self._parts()
-        self._last = making = Making(name, self._clock.now_ms())
+        self._last = making = SnapshotRun(name, self._clock.now_ms())
         self._task = asyncio.create_task(self._run(making, parts))
         return self._state_of(making)
 
@@ -134,7 +134,7 @@ class Snapshots:
             return None
         return {**asdict(found), "name": name, "status": "SUCCESS", "path": path}
 
-    def _state_of(self, making: Making) -> dict[str, Any]:
+    def _state_of(self, making: SnapshotRun) -> dict[str, Any]:
         state = {
             "name": making.name,
             "status": making.status,
@@ -143,7 +143,7 @@ class Snapshots:
         }
         return state | ({"error": making.error} if making.error else {})
 
-    async def _run(self, making: Making, parts: Sequence[SnapshotPart]) -> None:
+    async def _run(self, making: SnapshotRun, parts: Sequence[SnapshotPart]) -> None:
         unfinished = f"{self._path(making.name)}.{making.token}{UNFINISHED}"
         try:
             await asyncio.to_thread(self._make_room, unfinished)
@@ -171,7 +171,9 @@ class Snapshots:
         finally:
             making.status = "ERROR"  # not before: the next one begins when nothing is left
 
-    async def _remove(self, making: Making, parts: Sequence[SnapshotPart], unfinished: str) -> None:
+    async def _remove(
+        self, making: SnapshotRun, parts: Sequence[SnapshotPart], unfinished: str
+    ) -> None:
         """Remove the files of a snapshot that failed."""
         try:
             # promise: a failed snapshot leaves no links
@@ -193,7 +195,9 @@ class Snapshots:
         # The users who may read the data may read the snapshot, and no others.
         os.chmod(unfinished, os.stat(self._data_dir).st_mode & 0o777)
 
-    async def _make(self, making: Making, parts: Sequence[SnapshotPart], unfinished: str) -> Copied:
+    async def _make(
+        self, making: SnapshotRun, parts: Sequence[SnapshotPart], unfinished: str
+    ) -> CopiedFiles:
         await _all(part.prepare() for part in parts)
         try:
             async with asyncio.timeout(HELD_SECONDS):
@@ -208,7 +212,7 @@ class Snapshots:
         finally:
             self._metadata.release()  # promise: after a failed snapshot metadata changes again
         copied = sum(
-            await _all(part.copy(making.token, unfinished) for part in parts), Copied(0, 0, 0)
+            await _all(part.copy(making.token, unfinished) for part in parts), CopiedFiles(0, 0, 0)
         )
         disk = LocalDisk(self._data_dir)
         formats = {

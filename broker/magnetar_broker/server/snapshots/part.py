@@ -7,7 +7,7 @@ from typing import Protocol
 
 from magnetar_broker.ipc.answer_within import answer_within
 from magnetar_broker.ipc.link import Link
-from magnetar_broker.server.snapshots.files import Copied, Gathering
+from magnetar_broker.server.snapshots.files import CheckpointFiles, CopiedFiles
 from magnetar_storage.errors import Unavailable
 from magnetar_storage.local import directories
 from magnetar_storage.multi_store.multi_store import JoinedStore
@@ -33,7 +33,7 @@ class SnapshotPart(Protocol):
     async def cut(self, token: str) -> None:
         """Fix the content of the snapshot: all that is durable on return or a moment before."""
 
-    async def copy(self, token: str, target: str) -> Copied:
+    async def copy(self, token: str, target: str) -> CopiedFiles:
         """Copy the part into the snapshot at the path `target`; called once, after `cut`."""
 
     async def drop(self, token: str) -> None:
@@ -48,7 +48,7 @@ class LocalPart:
         self._data_dir = data_dir
         self._token = ""  # names the request under way, not a secret  # nosec B105
         self._stopped = Event()
-        self._gathered: dict[int, tuple[Gathering, Promise]] = {}
+        self._gathered: dict[int, tuple[CheckpointFiles, Promise]] = {}
         self._turn = asyncio.Lock()
         """Serializes requests: a caller may give up waiting for an answer, and send another one."""
 
@@ -63,16 +63,16 @@ class LocalPart:
             self._token = token
             for number, store in self._stores.items():
                 path = os.path.join(self._data_dir, directories.name_of(number))
-                gathering = Gathering(path, token, self._stopped)
+                gathering = CheckpointFiles(path, token, self._stopped)
                 begun, done = store.capture(gathering.take)
                 self._gathered[number] = gathering, done
                 await begun
 
-    async def copy(self, token: str, target: str) -> Copied:
+    async def copy(self, token: str, target: str) -> CopiedFiles:
         async with self._turn:
             if token != self._token:
                 raise Unavailable("another snapshot was begun meanwhile")
-            copied = Copied(0, 0, 0)
+            copied = CopiedFiles(0, 0, 0)
             try:
                 for number, (gathering, done) in self._gathered.items():
                     await done
@@ -114,8 +114,8 @@ class LinkedPart:
     async def cut(self, token: str) -> None:
         await answer_within(self._clock, CUT_SECONDS, self._link, CUT, token)
 
-    async def copy(self, token: str, target: str) -> Copied:
-        return Copied(
+    async def copy(self, token: str, target: str) -> CopiedFiles:
+        return CopiedFiles(
             *await answer_within(self._clock, COPY_SECONDS, self._link, COPY, token, target)
         )
 
