@@ -83,6 +83,7 @@ def _cut(bodies: list[bytes], start: int, stride: int) -> tuple[bytes | pa.Buffe
     count = len(body) // stride
     if start == stride:
         return b"", count
+    # The bodies as one array of fixed-size values, without a copy: Arrow cuts all of them at once.
     whole = pa.Array.from_buffers(pa.binary(stride), count, [None, pa.py_buffer(body)])
     return pc.binary_slice(whole, start, stride).buffers()[1], count
 
@@ -102,6 +103,7 @@ def _number(pack: Callable[[int], bytes], of: Callable[[Decoded], int]) -> Colum
 
     def column(gathered: Gathered, kind: pa.DataType) -> pa.Array:
         numbers = map(of, gathered.entries)
+        # The packed number repeated is Arrow's layout of such a column: no object for each row.
         data = b"".join(
             [pack(one) * count for one, count in zip(numbers, gathered.counts, strict=True)]
         )
@@ -115,7 +117,7 @@ def _shared(of: Callable[[Decoded], Any]) -> Column:
 
     def column(gathered: Gathered, kind: pa.DataType) -> pa.Array:
         found = [of(decoded) for decoded in gathered.entries]
-        if found.count(found[0]) == len(found):
+        if found.count(found[0]) == len(found):  # usual: the array of an earlier batch is reused
             return _repeated(found[0], kind, gathered.rows)
         return pa.array(list(chain.from_iterable(map(repeat, found, gathered.counts))), kind)
 
@@ -161,7 +163,7 @@ def _message_ids(gathered: Gathered, kind: pa.DataType) -> pa.Array:
     lengths = array("i", [0])
     for decoded in gathered.entries:
         entry, indexes = decoded.entry, decoded.indexes
-        if entry.chunks:
+        if entry.chunks:  # such an id names the first chunk as well, for a seek to the message
             where = entry.ledger, entry.entry, entry.partition
             parts.append(ChunkedMessageId(*where, entry.chunks[0]).to_pb().SerializeToString())
             lengths.append(len(parts[-1]))
@@ -184,6 +186,7 @@ def _message_ids(gathered: Gathered, kind: pa.DataType) -> pa.Array:
 @lru_cache(maxsize=64)
 def _around_entry(ledger: int, partition: int) -> tuple[bytes, bytes]:
     """Return the encoded MessageIdData before the entry's number, and after it."""
+    # Fields are encoded in the order of their numbers, so the entry's comes after the ledger's.
     without = MessageId(ledger, 0, -1, partition).to_pb()
     without.ClearField("entryId")
     before = pb.MessageIdData(ledgerId=without.ledgerId).SerializePartialToString()
@@ -221,6 +224,7 @@ def _each_sequence_id(gathered: Gathered) -> Iterable[int]:
         first: int = decoded.entry.metadata.sequence_id
         own: Sequence[int] = decoded.sequence_ids or [-1] * decoded.rows
         for number, index in zip(own, decoded.indexes, strict=True):
+            # The producer's numbers may be anything up to 64 bits; Spark's long is signed.
             yield min(first + max(index, 0) if number < 0 else number, MAX_INT64)
 
 

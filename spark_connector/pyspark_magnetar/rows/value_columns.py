@@ -93,6 +93,7 @@ class ValueColumns:
     def _parsed_in_blocks(self) -> list[pa.Array] | None:
         """Parse all values in one step; None if Arrow cannot."""
         schema = self._schema
+        # Only for JSON, and for types that Arrow reads as the decoder does.
         if schema.info.type != pb.Schema.Json or not _is_parsed_in_blocks(schema.typed.kind):
             return None
         if any(encoded.is_null for encoded in self._encoded):
@@ -102,13 +103,14 @@ class ValueColumns:
         try:
             table = pj.read_json(
                 BytesIO(data),
+                # One block: a value that crosses blocks would be an error.
                 pj.ReadOptions(use_threads=False, block_size=len(data) + 1),
                 pj.ParseOptions(arrow, True, "ignore"),
             )
         except pa.ArrowInvalid:
             return None  # decoding them one by one shows which value it was
         if table.num_rows != len(self._encoded):
-            return None
+            return None  # a value had several lines, or was empty
         table = table.select(arrow.names).combine_chunks()
         return [pa.concat_arrays(column.chunks) for column in table.columns]
 
@@ -130,6 +132,7 @@ class ValueColumns:
                 except Exception as error:  # a decoder may raise anything on foreign bytes
                     rows.append(None)
                     bad[row] = error
+        # Arrow does not tell which row is wrong, so rows are tried one by one, but only then.
         if not self._fits(rows):
             for row, value in enumerate(rows):
                 if not self._fits([value]):

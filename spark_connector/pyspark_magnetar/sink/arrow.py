@@ -32,6 +32,7 @@ def _scalar(value: bytes) -> pa.Scalar:
 
 def by_distinct(column: pa.Array, encode: Callable[[Any], Any], kind: pa.DataType) -> pa.Array:
     """Apply `encode` to every value, once for equal values."""
+    # Sizes and keys repeat a lot, and `encode` runs in Python.
     found = pc.dictionary_encode(column)
     encoded = pa.array([encode(value) for value in found.dictionary.to_pylist()], kind)
     return encoded.take(found.indices)
@@ -52,15 +53,17 @@ def varints(numbers: pa.Array) -> pa.Array:
 
 def varint_parts(numbers: pa.Array) -> list[pa.Array]:
     """Return the parts of varints, to be joined; each part has two bytes of all numbers."""
+    # A negative number is the unsigned one of the same bits, as protobuf encodes it.
     rest = numbers.cast(pa.int64()).view(pa.uint64())
     highest = pc.max(rest).as_py() or 0
     parts: list[pa.Array] = []
     while not parts or highest:
         more = pc.shift_right(rest, _number(GROUP_BITS))
         group = pc.bit_wise_and(rest, _number(LAST - 1))
+        # Two bytes at a time are looked up in a table: Arrow has no loop over the bytes of a row.
         is_last = pc.equal(more, _number(0))
         index = pc.if_else(is_last, pc.bit_wise_or(group, _number(LAST)), group)
-        if parts:
+        if parts:  # rows that ended in an earlier group add nothing, but a 0 needs its first byte
             index = pc.if_else(pc.equal(rest, _number(0)), _number(NOTHING), index)
         parts.append(_groups().take(index))
         rest = more

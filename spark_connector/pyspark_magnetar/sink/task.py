@@ -63,6 +63,7 @@ class Task:
         """Encode and send rows; raises the error of rows that were added before."""
         if not rows.num_rows:
             return
+        # A task without rows opens no transaction, which the driver would have to end.
         if self._txn is not None and not self.rows:
             self._bridge.run(self._txn.begin())
         messages = messages_of(rows, self._schema, self._form)
@@ -138,6 +139,8 @@ class Task:
         # promise[bisect_right(ids, sender.last_sequence_id) -> 0]: an attempt leaves out what the
         #   one before has stored
         known = bisect_right(ids, sender.last_sequence_id)
+        # The broker does not know the name: this is the first attempt, or deduplication is off.
+        # The first message, sent alone, shows which.
         if known < len(ids) and sender.last_sequence_id < 0:
             topic.prove(partition, outgoing(messages, known, ids[known]), ids[known])
             known += 1

@@ -67,6 +67,7 @@ class TransactionLog(Closing):
             f"the transaction log {self._topic}, which another driver of {self._owner} has",
         )
         try:
+            # Not in batches, so that a record is an entry, which can be compared and acknowledged.
             self._producer = await self._client.producer(self._topic, batching=None)
         except BaseException:
             await self._consumer.close()
@@ -88,7 +89,7 @@ class TransactionLog(Closing):
                 error.add_note(f"reading the transaction log {self._topic}")
                 raise
             if message.id[:2] >= end[:2]:
-                return
+                return  # everything that was stored before the announcement has been read
             try:
                 record = decoded(message.data)
             except ValueError as error:
@@ -111,6 +112,7 @@ class TransactionLog(Closing):
     async def _marked(self, txn_id: TxnId, mark: bytes) -> magnetar.Transaction:
         deadline_s = asyncio.get_running_loop().time() + self._timeout_s
         while True:
+            # Resumed for each attempt: a lost message has failed the transaction on this side only.
             txn = resumed(self._client, txn_id)
             try:
                 await self._producer.send(mark, txn=txn)
