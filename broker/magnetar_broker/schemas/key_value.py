@@ -1,4 +1,4 @@
-"""KEY_VALUE: two schemas in one, each behind its length; their types are properties."""
+"""KEY_VALUE: two schemas in one, each after its length; their types are properties."""
 
 import json
 import struct
