@@ -26,7 +26,10 @@ class Rule(NamedTuple):
     instead: str
 
 
-BEGINNING = Rule(re.compile(r"(Of|That|What|Which|Have) "), "begin with a verb or with the noun")
+BEGINNING = Rule(
+    re.compile(r"(Of|That|What|Which|Have|Whether (it|they)|Returns? (when|what|where|if)) "),
+    "begin with a verb or with the noun",
+)
 """The rule for the beginning of a docstring."""
 ENDING = Rule(re.compile(r"; `?[A-Z]\w+`?\.$"), "say when it is raised")
 """The rule for the end of a docstring's first paragraph: an error whose reason is missing."""

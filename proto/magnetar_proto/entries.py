@@ -96,12 +96,12 @@ def parse_metadata(entry: bytes) -> tuple[pb.MessageMetadata, int]:
 
 
 def message_start(entry: bytes) -> int:
-    """Return the offset of the entry as its producer sent it: behind what a broker has added."""
+    """Return the offset of the producer's bytes in an entry: after the broker's metadata."""
     return _skip_broker_metadata(entry, 0, len(entry)) if entry.startswith(BROKER_MAGIC) else 0
 
 
 def metadata_range(entry: bytes) -> tuple[int, int]:
-    """Return the offsets between which the metadata is, to be searched before it is parsed.
+    """Return the start and the end of an entry's metadata, to be searched before it is parsed.
 
     The whole entry if it has no checksum, as nearly all entries have.
     """

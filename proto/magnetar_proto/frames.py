@@ -238,7 +238,7 @@ def _join_large(pieces: list[bytes | memoryview], frames: list[Frame]) -> bool:
 
 
 def _find_kind(buf: bytes, start: int, mid: int) -> int:
-    """Return the type of a command that does not begin with it; no known client sends such."""
+    """Return the type of a command whose first field is another one; no known client sends such."""
     try:
         command = pb.BaseCommand.FromString(buf[start:mid])
     except DecodeError as error:

@@ -84,7 +84,7 @@ class ChunkedMessages:
         return queues
 
     def put_back(self, consumer: Consumer, queue: OffsetQueue) -> None:
-        """Return what is left of a queue."""
+        """Return the rest of a queue to the waiting chunks."""
         # Further chunks were queued for the consumer while its queue was taken, and are put
         # together with those that are left.
         if queue and consumer in self._waiting:
@@ -124,7 +124,7 @@ class ChunkedMessages:
         self._waiting = {consumer: queue for consumer, queue in self._waiting.items() if queue}
 
     def clear(self) -> None:
-        """Remove everything."""
+        """Remove all chunks."""
         self._owners.clear()
         self._begun.clear()
         self._parts.clear()

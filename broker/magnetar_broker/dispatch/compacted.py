@@ -224,7 +224,7 @@ class CompactedReading:
         self._ready()
 
     def _hold(self, offset: int, found: Stretch | None, horizon: int) -> None:
-        """Replace what is held by the entries read from `offset` on; None: to the horizon."""
+        """Replace the held entries by those read from `offset` on; None means up to the horizon."""
         self._ahead, self._ahead_from = found or NOTHING, offset
         self._ahead_to = found.offsets[-1] + 1 if found else horizon
         self._holding.keep(self._holding.size_of(self._ahead.payloads))

@@ -137,7 +137,7 @@ class AnySubscription(Protocol):
         """Add permits: `permits` more messages may be sent to the consumer."""
 
     def wake(self) -> None:
-        """Send what can be sent now: a connection has room again."""
+        """Send what can be sent now, because a connection has room again."""
 
     def redeliver(
         self, consumer: "Consumer", ids: list[tuple[int, int]], epoch: int | None
@@ -159,7 +159,7 @@ class AnySubscription(Protocol):
         """Delete the subscription; `force` disconnects its other consumers."""
 
     async def backlog(self) -> Backlog:
-        """Return what is not acknowledged."""
+        """Return the backlog of the subscription."""
 
     def mark_delete_id(self) -> MessageId:
         """Return the mark-delete position: everything up to it is acknowledged."""
@@ -200,10 +200,11 @@ class Consumer:
         self.pending: dict[int, int] = {}
         """By offset, the unacknowledged messages of each entry that was sent."""
         self.blocked = False
-        """Whether it is at its limit of unacknowledged messages, until it has half of it."""
+        """Whether the consumer has reached its limit of unacknowledged messages; it is unblocked at half
+        of the limit."""
         self._max_unacked = 0
         self.leaving = False
-        """Whether nothing is sent to it, because it is about to be disconnected."""
+        """Whether nothing more is sent to the consumer, which is about to be disconnected."""
         self.last_sent = (-1, -1)
         """The ledger and entry that were sent last."""
         self.at_end = False
@@ -211,7 +212,7 @@ class Consumer:
         """Counts all that is sent against dispatch rates, if any apply."""
         self.closed = False
         self.lost = False
-        """Whether it was closed because its connection ended."""
+        """Whether the consumer was closed because its connection ended."""
         self.messages_out = self.bytes_out = 0
         self.entries_out = 0
         self.messages_redelivered = self.chunks_out = 0
@@ -228,10 +229,9 @@ class Consumer:
         self.key_shared = key_shared or KeySharedMeta()
         self.metadata = metadata or {}
         self.takes_any_schema = False
-        """Whether it subscribed with AUTO_CONSUME, that is without a schema of its own."""
+        """Whether the consumer subscribed with AUTO_CONSUME, without a schema of its own."""
         self.bare = False
-        """Whether broker entry metadata is taken off what it is sent; of no use where entries have
-        none."""
+        """Whether broker entry metadata is removed from entries for this consumer."""
         self.compacted: CompactedSource | None = None
         """The source of entries below the compaction horizon; None unless it reads compacted."""
         self.meter = Meter(5)

@@ -11,7 +11,7 @@ Place = tuple[int, int, int]
 
 
 class DamageNotices:
-    """The damage that delivery has passed over, and the consumers that know of it."""
+    """The damage that delivery has skipped, and the consumers that were notified of it."""
 
     def __init__(self, partition: int) -> None:
         self._partition = partition
@@ -50,7 +50,7 @@ class DamageNotices:
             told.update(self._found)
 
     def try_again(self) -> None:
-        """Forget what was found: the entries are read again, and may be whole, or set aside."""
+        """Forget the damage found, so that the entries are read again."""
         self._found.clear()
 
     def left(self, consumer: Consumer) -> None:

@@ -24,7 +24,7 @@ class KeySharedMeta:
     sticky: bool = False
     """Consumers choose their hash ranges; else the broker divides the keys."""
     out_of_order: bool = False
-    """A key may go to its new owner while the old one still has pending messages of it."""
+    """A key may move to its new owner while the former one still has pending messages of it."""
     ranges: tuple[tuple[int, int], ...] = ()
     """The first and the last slot of each range."""
 
@@ -68,14 +68,14 @@ class SlotOwners(ABC, Generic[C]):
 
     @abstractmethod
     def add(self, consumer: C) -> None:
-        """Add a consumer that `check` allowed, which gets slots of others."""
+        """Add a consumer that `check` allowed; it takes slots over from other consumers."""
 
     @abstractmethod
     def remove(self, consumer: C) -> None:
-        """Remove a consumer, whose slots go to others."""
+        """Remove a consumer, whose slots go to other consumers."""
 
     def _assign(self, stretches: Iterable[tuple[int, C | None]]) -> None:
-        """Set all stretches by their ends, in ascending order."""
+        """Set all ranges of slots by their ends, in ascending order."""
         pairs = list(stretches)
         self.ends = [end for end, _ in pairs]
         self.owners = [owner for _, owner in pairs]
@@ -90,7 +90,7 @@ class HashRing(SlotOwners[C]):
         self._claims: dict[
             int, list[C]
         ] = {}  # the consumer of a point, then those that collided with it
-        self._numbers: dict[str, dict[int, C]] = {}  # of consumers of the same name
+        self._numbers: dict[str, dict[int, C]] = {}  # the consumers of each name
 
     def check(self, wanted: KeySharedMeta) -> C | None:
         return None
@@ -142,7 +142,7 @@ class RangeHalving(SlotOwners[C]):
 
     def __init__(self) -> None:
         super().__init__(range_slot)
-        self._ranges: dict[int, C] = {}  # by the end of each
+        self._ranges: dict[int, C] = {}  # by the end of each range
 
     def check(self, wanted: KeySharedMeta) -> C | None:
         if self._ranges and self._widest()[1] < 2:

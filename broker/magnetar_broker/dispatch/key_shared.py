@@ -231,7 +231,7 @@ class KeyShared(MultiConsumerDispatcher):
         return min(room, self._receivers.room_left, most, ahead)
 
     def _look_ahead(self) -> int:
-        """Return the limit of entries that wait, be it for room or for draining slots."""
+        """Return the limit of entries that wait for room or for draining slots."""
         limits = self._limits
         bounds = (
             limits.key_shared_look_ahead_per_consumer * len(self._receivers.consumers),

@@ -175,7 +175,9 @@ class MultiConsumerDispatcher(ABC):
         if not self._receivers.consumers:
             self.rewind()
             return
-        for consumer in self._receivers.consumers:  # of batches it may have other messages
+        for (
+            consumer
+        ) in self._receivers.consumers:  # another consumer may have other messages of a batch
             # promise: the rest of a batch is delivered again
             self._return(consumer, [offset for offset in offsets if offset in consumer.pending])
         self.due(offsets)

@@ -31,7 +31,7 @@ class OffsetQueue:
 
     @property
     def ready(self) -> bool:
-        """Whether it has entries that are not set aside."""
+        """Whether the queue has entries that are not set aside."""
         return bool(self._members)
 
     def add(self, offset: int) -> None:

@@ -60,7 +60,7 @@ class TopicDelays:
         policy: DelayedDelivery,
         strict: bool,
     ) -> "TopicDelays":
-        """Load what is delayed; `recent` is the attached state that `cursors` was opened with.
+        """Load the delayed entries; `recent` is the attached state that `cursors` was opened with.
 
         Set `on_due`, then call `start`.
         """
@@ -75,7 +75,8 @@ class TopicDelays:
         return cls(log, index, policy, strict)
 
     def start(self) -> None:
-        """Release what came due meanwhile, and read the entries that the index may have missed.
+        """Release the entries that came due meanwhile, and read those that the index may have
+        missed.
 
         In a topic that never had delays those are left to `catch`.
         """

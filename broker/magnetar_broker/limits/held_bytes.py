@@ -11,14 +11,14 @@ from magnetar_broker.limits.reached import ClientLimit, ReachedLimits
 
 
 class Holder(Protocol):
-    """A connection."""
+    """A connection that holds bytes of the broker's memory."""
 
     @property
     def address(self) -> str:
         """The address of the client, for people."""
 
     def give_up(self) -> None:
-        """Close the connection at once, and free what it holds."""
+        """Close the connection at once, which frees its memory."""
 
 
 class HeldBytes:

@@ -1,4 +1,4 @@
-"""Clients that do not read what they are sent: none may do so for long, nor all make it much."""
+"""Limits clients that do not read what they are sent, each for its time and all for their bytes."""
 
 from typing import Protocol
 
@@ -11,7 +11,9 @@ class Reader(Holder, Protocol):
     """A connection to a client."""
 
     def unread(self) -> tuple[int, int]:
-        """Return the bytes that it has taken since it connected, and those that wait for it."""
+        """Return the bytes that the client has taken since it connected, and those that wait for
+        it.
+        """
 
 
 class SlowReaders:

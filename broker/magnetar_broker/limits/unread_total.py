@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 DISK_PART: Final = 4
 """The divisor of the disk's size: unread messages take a quarter of it at most, if limited."""
 NEAR_PERCENT: Final = 80
-"""The percentage of its own limit from which a topic's unread messages cause a warning."""
+"""The percentage of a topic's own limit from which its unread messages cause a warning."""
 
 
 class UnreadTotal:

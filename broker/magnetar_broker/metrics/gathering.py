@@ -104,7 +104,7 @@ class _Choice:
         self._left: float = settings.magnetar_max_metric_series or inf
 
     def next(self, series: int) -> Detail:
-        """Return what is shown of the next topic, which would have `series` series."""
+        """Return the detail in which the next topic is shown, given its number of series."""
         if series > self._left or not self.by_topic:
             return IN_SUMS
         self._left -= series
@@ -214,7 +214,7 @@ class Gatherer:
         return gathered
 
     def _figures(self, host: str, by_topic: bool, gathered: _GatheredTopics) -> Figures:
-        """Return the figures of the broker, whose advertised host is `host`, with its topics."""
+        """Return the figures of the broker at the advertised host `host`, with its topics."""
         broker, settings = self._broker, self._broker.settings
         engine, unread = broker.engine, broker.topic_host.shared_limits.unread
         return Figures(

@@ -24,11 +24,11 @@ class Histogram:
         self._sum = 0.0
 
     def observe(self, value: float) -> None:
-        """Count a value."""
+        """Count a value in its bucket."""
         self._counts[bisect_left(self._bounds, value)] += 1
         self._sum += value
 
     def counts(self) -> Counts:
-        """Return a snapshot."""
+        """Return the counts of all buckets."""
         bounds = [*(format(bound, "g") for bound in self._bounds), "+Inf"]
         return Counts(tuple(zip(bounds, accumulate(self._counts), strict=True)), self._sum)

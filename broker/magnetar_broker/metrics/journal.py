@@ -46,7 +46,7 @@ class JournalStats:
             self._seconds.observe(seconds)
 
     def figures(self) -> JournalFigures:
-        """Return a snapshot."""
+        """Return the present figures of the journal."""
         return JournalFigures(
             self._records.counts(), self._seconds.counts(), self._waits.counts(), self._bytes_total
         )

@@ -19,9 +19,9 @@ class LoopStats:
         }
 
     def observe(self, cause: Cause, seconds: float) -> None:
-        """Count a stretch."""
+        """Count one run of the event loop for a cause."""
         self._by_cause[cause].observe(seconds)
 
     def figures(self) -> LoopFigures:
-        """Return a snapshot."""
+        """Return the present figures of the event loop."""
         return {cause: histogram.counts() for cause, histogram in self._by_cause.items()}

@@ -121,7 +121,7 @@ def _figures(proc: str) -> ProcessFigures:
 
 @cache
 def _booted(proc: str) -> int:
-    """Return when the system was started, in seconds since 1970."""
+    """Return the time at which the system was started, in seconds since 1970."""
     lines = Path(proc, "stat").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("btime "))
 

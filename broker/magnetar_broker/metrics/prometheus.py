@@ -408,7 +408,7 @@ def _of_clients(figures: Figures) -> Iterator[bytes]:
 
 
 def _as_subscription(load: Load) -> SubscriptionFigures:
-    """Return the figures of all subscriptions of some topics, as if they were one."""
+    """Return the sums over the subscriptions of some topics, as the figures of one subscription."""
     backlog = None
     if load.backlog is not None and load.backlog_bytes is not None:
         backlog = Backlog(load.backlog, 0, load.backlog_bytes, load.delayed or 0)
@@ -454,7 +454,7 @@ def _slices(things: Sequence[T]) -> Iterator[Sequence[T]]:
 
 
 def _made(things: Iterable[T], make: Callable[[T], R]) -> Generator[bytes, None, list[R]]:
-    """Return what is made of each thing; yield an empty part after each slice of them."""
+    """Return the results of `make` for all things; yield an empty part after each slice of them."""
     made = list[R]()
     for some in _slices([*things]):
         made += map(make, some)

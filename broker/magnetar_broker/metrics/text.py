@@ -31,7 +31,7 @@ def labels_of(labels: Mapping[str, str]) -> str:
 
 
 def escaped(value: str) -> str:
-    """Return the value of a label as it is written between quotes."""
+    """Return the value of a label in the form that stands between quotes."""
     if "\\" in value:
         value = value.replace("\\", r"\\")
     if "\n" in value:

@@ -164,7 +164,7 @@ class DocumentField(NamedTuple):
 
 
 class Document:
-    """The codec of an object that is kept as it was sent, without nulls.
+    """The codec of an object that is stored as it was sent, except for nulls.
 
     `others` is the type of other members, which are ignored if it is None.  `check` raises
     ValueError for members that do not go together.
@@ -244,7 +244,7 @@ class Record(Generic[T]):
 
 
 class Refined:
-    """Base of codecs of objects that have the members of a record, and rules of their own."""
+    """The base of codecs of objects with the members of a record and additional rules."""
 
     def __init__(self, record: Record[dict[str, Any]]) -> None:
         self.record = record

@@ -69,7 +69,7 @@ class EffectivePolicies:
         """Objects computed from these values, by a name that the maker chose; topics share them."""
 
     def resolve(self, policy: Policy[T]) -> Resolved[T]:
-        """Return the effective value and its source; `StorageError` if the stored one is bad."""
+        """Return the effective value and its source; `StorageError` if the stored value is bad."""
         found = self._resolved.get(policy.name)
         if found is None:
             found = self._resolved[policy.name] = self._resolve(policy)

@@ -41,7 +41,7 @@ class Policy(Generic[T]):
     """A declared policy with its values; REST, documents and documentation follow from it."""
 
     name: str
-    """The name of its declaration, and the name in the metadata store."""
+    """The name in the declaration and in the metadata store."""
     codec: Codec[T]
     default: Callable[[Settings], T]
     """Returns the value if it is unset; None only where the policy then has no effect."""
@@ -50,15 +50,15 @@ class Policy(Generic[T]):
     check: Callable[[Settings, T], None] | None = None
     """Raises `OutOfRange` for a value that contradicts the settings."""
     takes_effect: Callable[[Settings], bool] = lambda settings: False
-    """Whether it has an effect with these settings in spite of its declaration."""
+    """Returns whether the policy has an effect with these settings in spite of its declaration."""
 
     @property
     def declared(self) -> Declared:
-        """The declaration."""
+        """The declaration of the policy."""
         return TABLE[self.name]
 
     def no_effect_with(self, settings: Settings) -> str:
-        """Return why it is only stored and shown with these settings; "" if it has an effect."""
+        """Return why the policy has no effect with these settings; "" if it has one."""
         return "" if self.takes_effect(settings) else self.declared.no_effect
 
 

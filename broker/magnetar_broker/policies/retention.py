@@ -32,7 +32,7 @@ class Retention:
         return young and small
 
     def until_ms(self, sealed_ms: int) -> int | None:
-        """Return when a segment that was closed at `sealed_ms` is old enough; None for never."""
+        """Return the time at which a segment closed at `sealed_ms` is old enough; None: never."""
         return None if self.minutes < 0 else sealed_ms + self.minutes * 60_000
 
     def room(self, bytes_behind: int) -> int | None:
@@ -44,13 +44,14 @@ class RetentionReason(StrEnum):
     """The reason why a segment is kept."""
 
     OPEN = "open"
-    """Messages are still added to it."""
+    """Messages are still added to the segment."""
     SUBSCRIPTION = "subscription"
-    """A durable subscription has not acknowledged all of it."""
+    """A durable subscription has not acknowledged the whole segment."""
     RETENTION = "retention"
-    """It is younger than the retention time and within the retention size."""
+    """The segment is younger than the retention time and within the retention size."""
     UNREAD = "unread"
-    """No durable subscription has acknowledged all of it, and it is young and small enough."""
+    """No durable subscription has acknowledged the whole segment, which is young and small enough.
+    """
     OLDER = "older"
     """An older one is retained: possible after the clock was set back."""
 
@@ -93,15 +94,16 @@ class Verdict(NamedTuple):
     stop: int | None
     """The offsets of the segment, the last one exclusive; None while it is open."""
     reasons: tuple[RetentionReason, ...] = ()
-    """The reasons why it is kept; without any it can be deleted."""
+    """The reasons why the segment is kept; if there are none, it can be deleted."""
     needed_by: tuple[str, ...] = ()
-    """The subscriptions that need it."""
+    """The subscriptions that need the segment."""
     until_ms: int | None = None
-    """The time at which it is closed, or its retention ends; None if neither is limited."""
+    """The time at which the segment closes, or its retention ends; None if neither is limited."""
     room: int | None = None
-    """The bytes that can be added before it exceeds the retention size; None if not limited."""
+    """The bytes that can be added before the segment exceeds the retention size; None if unlimited.
+    """
     keeps_unread: bool = False
-    """Whether messages of it stay that no durable subscription holds or has acknowledged."""
+    """Whether the segment keeps messages that no durable subscription holds or has acknowledged."""
 
 
 def verdicts(

@@ -52,7 +52,7 @@ class Access(Generic[T]):
         self.epoch = epoch
         """The epoch of the latest exclusive producer; None if there never was one."""
         self.exclusive = False
-        """Whether the producer inside excludes all others."""
+        """Whether the present producer excludes all others."""
         self._where = where
         self._inside: dict[T, None] = {}
         self._successor: T | None = None

@@ -290,7 +290,7 @@ class Appender(RunSink):
         self._beginning: list[Promise] = []
         """Promises that are settled when no run waits for the first segment any more."""
         self._held: list[PublishRun] | None = []
-        """Runs that wait until the log has its first segment; None once it has one."""
+        """Runs that wait until the log has a segment; None once it has one."""
         self.ended = log.terminated
         """Whether runs are dropped: the topic is terminated, or its termination is under way."""
         self.rate_limits: tuple[RateLimit, ...] = ()
@@ -362,7 +362,7 @@ class Appender(RunSink):
             self.log.engine.tasks.spawn(self._begin())
 
     async def _begin(self) -> None:
-        """Give the log its segment, then append the runs that wait."""
+        """Create the log's first segment, then append the waiting runs."""
         error = await start_writing(self.log)
         # Again after each wait: a run of the first transaction may have come meanwhile.
         while error is None and not self.transactional and self._awaits_transactions():

@@ -65,7 +65,7 @@ class Deduplication:
 
     @property
     def on(self) -> bool:
-        """Whether it is on."""
+        """Whether deduplication is on."""
         return self.state.on
 
     # Switching ----------------------------------------------------------------------------
@@ -83,7 +83,7 @@ class Deduplication:
 
     @property
     def _is_settled(self) -> bool | None:
-        """Whether it is on, if that is durable; None if it is not."""
+        """Whether deduplication is on, if that is durable; None if it is not durable yet."""
         if self.on:
             return True
         return False if self._sequences.covered == OFF else None
@@ -191,7 +191,7 @@ class Deduplication:
             self._release()
 
     async def last_sequence_id(self, name: str) -> int:
-        """Return the highest id that was published under a name, once it is durable; -1 if none.
+        """Return the highest durable sequence id of a name; -1 if there is none.
 
         `NotReady` if it cannot become durable.
         """

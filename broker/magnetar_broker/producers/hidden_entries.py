@@ -32,7 +32,7 @@ BITMAPS_A_PIECE = 4096
 
 
 class HiddenPieceKind(IntEnum):
-    """The kinds of pieces."""
+    """The kinds of pieces of the state of hidden entries."""
 
     RANGES = 1
     BITMAPS = 2
@@ -76,7 +76,7 @@ class HiddenEntries:
     # Being durable ------------------------------------------------------------------------
 
     def take_delta(self) -> list[bytes]:
-        """Return the pieces that changed since the last call."""
+        """Return the pieces of the state that changed since the last call."""
         if self.is_written:
             return []
         new, self._new = self._new, []
@@ -108,7 +108,7 @@ class HiddenEntries:
         return bytes((HiddenPieceKind.COVERED,)) + _COVERED.pack(self.covered)
 
     def apply(self, data: bytes) -> None:
-        """Replay a piece; ValueError or `struct.error` if it is malformed."""
+        """Replay a piece of the state; ValueError or `struct.error` if it is malformed."""
         # An empty piece has kind 0, which is none.
         kind, body = HiddenPieceKind(data[0] if data else 0), data[1:]
         if kind is HiddenPieceKind.RANGES:

@@ -16,7 +16,7 @@ from magnetar_proto.names import TopicName
 
 
 class ProducerRegistry(Protocol):
-    """The part of a topic's producers that each of them needs."""
+    """The part of a topic's producers that each producer uses."""
 
     topic: TopicName
     sink: RunSink

@@ -85,7 +85,7 @@ class Sequences:
         return verdicts
 
     def push(self, name: str, lows: Sequence[int]) -> bool:
-        """Do what `sort` does, faster, for single messages with consecutive ids, all new.
+        """Do the same as `sort`, faster, for single messages with consecutive ids that are all new.
 
         Return False, and do nothing, in any other case.
         """
@@ -142,7 +142,7 @@ class Sequences:
     # Being durable ------------------------------------------------------------------------
 
     def take_delta(self) -> list[bytes]:
-        """Return the pieces that changed since the last call."""
+        """Return the pieces of the state that changed since the last call."""
         if self.covered == self._written:
             return []
         changed, self._changed = self._changed, {}
@@ -182,7 +182,7 @@ class Sequences:
         return _NAME.pack(known.durable, known.used_ms, len(encoded)) + encoded
 
     def apply(self, data: bytes) -> None:
-        """Replay a piece."""
+        """Replay a piece of the state."""
         covered, n = _HEAD.unpack_from(data)
         at = _HEAD.size
         for _ in range(n):

@@ -251,7 +251,7 @@ class Producers:
             del self._barred[next(iter(self._barred))]
 
     async def finish(self) -> None:
-        """Ignore what they send from now on; on return what came before is answered.
+        """Ignore what producers send from now on; on return everything before is answered.
 
         Clients send again what was ignored, after `disconnect`, and only that.  None is opened
         any more, and those that wait are asked to retry.
@@ -274,7 +274,7 @@ class Producers:
             waiting.turn(refusal)
 
     def disconnect(self, new_owner: str = "") -> None:
-        """Close all of them; their clients reconnect, and those that wait are asked to retry."""
+        """Close all producers; their clients reconnect, and waiting ones are asked to retry."""
         self.refuse(self._closing(), new_owner)
 
     def refuse(self, refusal: BrokerError, new_owner: str = "") -> None:

@@ -47,9 +47,9 @@ class OpenTransaction:
         self.entries = OffsetSet()
         self.messages = self.size = 0
         self.since_ms = since_ms
-        """The time of its first message here, or of the topic's load."""
+        """The time of the transaction's first message in the topic, or of the topic's load."""
         self.ending: Waiters | None = None
-        """Waiters for its marker while that is being stored."""
+        """Waiters for the transaction's marker while that is being stored."""
 
     def add(self, first: int, count: int, messages: int, size: int) -> None:
         """Count entries, from the offset `first` on."""
@@ -62,7 +62,7 @@ class Marker(LogRun):
     """The entry that ends a transaction, on its way into the log."""
 
     def __init__(self, payload: bytes, done: Callable[[int, BaseException | None], None]) -> None:
-        """`done` is called with its offset when it is durable, or with an error."""
+        """`done` is called with the marker's offset when it is durable, or with an error."""
         super().__init__()
         self.payloads, self.counts, self.size = [payload], [1], len(payload)
         self._done = done
@@ -165,7 +165,7 @@ class TransactionBuffer:
     # Ending -------------------------------------------------------------------------------
 
     async def end(self, txn: TxnId, outcome: Outcome, low_watermark: int) -> None:
-        """Commit or abort what was published in a transaction; durable on return.
+        """Commit or abort the messages that a transaction has published; durable on return.
 
         If that is nothing, or has ended already, nothing is written; what comes later is refused.
         All transactions of the coordinator up to `low_watermark` have ended everywhere: what is

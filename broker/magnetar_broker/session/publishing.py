@@ -177,7 +177,9 @@ class Publishing:
             return None
         run = producer.gathering
         # promise: a run never continues one of a transaction
-        if run is not None and run.txn is not None:  # of a transaction; the next message is not
+        if (
+            run is not None and run.txn is not None
+        ):  # a run in a transaction; the next message is in none
             self._publish(runs)
             run = None
         if run is None:

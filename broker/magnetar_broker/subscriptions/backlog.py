@@ -65,7 +65,7 @@ class BacklogCounter:
         return end - first - self._cursor.acked.count(first, end)
 
     async def oldest_ms(self) -> int | None:
-        """Return when the oldest unacknowledged message was published, in ms since 1970.
+        """Return the publish time of the oldest unacknowledged message, in ms since 1970.
 
         Return None if all messages are acknowledged, or the entry cannot be read.
         """
@@ -73,7 +73,7 @@ class BacklogCounter:
         return None if first >= end else await self.published_ms(first)
 
     async def published_ms(self, offset: int) -> int | None:
-        """Return when an entry was published, by the broker's time if the entry has it.
+        """Return the publish time of an entry, or the broker's time if the entry has it.
 
         None if it is unreadable.  Caches the last result.
         """
@@ -108,7 +108,7 @@ class BacklogCounter:
         return messages
 
     async def nth(self, messages: int) -> tuple[int, int | None]:
-        """Return where the backlog begins without its first `messages` messages.
+        """Return the position at which the backlog begins without its first `messages`.
 
         The result is the first entry that is left, and the mask of its messages that are left; the
         mask is None for all of them.

@@ -39,7 +39,7 @@ def unacked_mask(log: Log, offset: int, ack_set: tuple[int, ...]) -> int | None:
 def without_lowest(mask: int, count: int) -> int:
     """Return a mask with its `count` lowest set bits cleared."""
     low, high = 0, mask.bit_length()
-    while low < high:  # of the bits below `low` no more than `count` are set
+    while low < high:  # at most `count` bits below `low` are set
         middle = (low + high + 1) // 2
         if (mask & ((1 << middle) - 1)).bit_count() <= count:
             low = middle

@@ -27,7 +27,7 @@ class ConsumerGroup:
         return iter(list(self._members))
 
     async def admit(self, present_type: int, request: SubscribeRequest) -> None:
-        """Return when one more consumer may join, else `ConsumerBusy`."""
+        """Wait until one more consumer may join; raise `ConsumerBusy` if none may."""
         wanted_type = request.type
         # The type belongs to the subscription, not to the consumer: it can change only while no
         # consumer is connected, for each type has a dispatcher of its own.

@@ -13,7 +13,7 @@ Target = tuple[int, int | None]
 async def target_of(
     log: Log, compaction: TopicCompaction | None, position: MessageId, ack_set: tuple[int, ...]
 ) -> Target:
-    """Return where a message is or, if the log does not have it, where the next one is.
+    """Return the place of a message or, if the log does not have it, of the next one.
 
     With `compaction` a message below its horizon is looked up among the compacted entries.
     `ack_set` applies only to the entry that `position` names, not to one that follows it.

@@ -98,7 +98,7 @@ class Subscription:
         """The times at which messages were last sent and asked for; 0 for never."""
         self.left_ms = topic.traffic.created_ms
         """The time at which the last consumer left, or the topic was loaded."""
-        self._left = NO_COUNTERS  # of consumers that have left
+        self._left = NO_COUNTERS  # the counters of consumers that have left
         self._moving: Waiters | None = None  # for the end of the seek that runs
         self._compacted: CompactedReading | None = None
         if (
@@ -152,7 +152,7 @@ class Subscription:
     # Consumers --------------------------------------------------------------------
 
     async def admit(self, request: SubscribeRequest) -> None:
-        """Return when one more consumer may join; else `ConsumerBusy` or `ConsumerUnassigned`.
+        """Wait until one more consumer may join, or raise `ConsumerBusy` or `ConsumerUnassigned`.
 
         Call `join` without waiting in between.
         """
@@ -390,7 +390,7 @@ class Subscription:
         await self.seek(offset, mask, check)
 
     async def finish(self) -> None:
-        """Send nothing more to the consumers, and complete the chunked messages that they began."""
+        """Send consumers nothing but the missing chunks of messages already begun."""
         receivers = self.dispatcher.receivers()
         await complete_messages(self.topic.log, self.cursor, receivers, self.topic.frames)
 
@@ -464,7 +464,7 @@ class Subscription:
 
     @property
     def compacted(self) -> CompactedReading:
-        """The reader of what is below the horizon, for consumers that read compacted data."""
+        """The reader of entries below the horizon, for consumers that read compacted data."""
         if self._compacted is None:
             view = self.topic.compaction.view
             self._compacted = CompactedReading(view, self.topic.log, self.cursor, self.wake)
@@ -502,7 +502,7 @@ class Subscription:
         return self.counter.first_unacked()
 
     def sent(self) -> tuple[int, int]:
-        """Return messages and bytes sent to its consumers so far."""
+        """Return the messages and bytes sent to the subscription's consumers so far."""
         messages, size, *_ = self._left
         for consumer in self.consumers:
             messages += consumer.messages_out

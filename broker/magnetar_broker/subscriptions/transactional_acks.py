@@ -145,7 +145,7 @@ class TransactionalAcks:
         return left is not None and (not mask or self._overlap(offset, left, mask))
 
     def is_pending(self, offset: int, index: int | None) -> bool:
-        """Return whether an open transaction has acknowledged an entry, or a message of it."""
+        """Return whether an open transaction has acknowledged an entry, or one of its messages."""
         held = (one.left_of(offset) for one in self.open.values())
         return any(
             left == 0 or (index is not None and not left >> index & 1)

@@ -20,7 +20,7 @@ class Rate(NamedTuple):
     bytes: int
     period_seconds: int = 1
     relative: bool = False
-    """Whether it is added to the measured rate of publishing."""
+    """Whether the rate is added to the measured rate of publishing."""
 
     @property
     def is_limit(self) -> bool:

@@ -96,15 +96,15 @@ class AdminClient:
         return self.ask("GET", path, query=query).value
 
     def put(self, path: str, body: object = None, **query: str) -> Any:
-        """Create what the path names."""
+        """Create the object that the path names."""
         return self.ask("PUT", path, body, query).value
 
     def post(self, path: str, body: object = None, **query: str) -> Any:
-        """Change what the path names."""
+        """Change the object that the path names."""
         return self.ask("POST", path, body, query).value
 
     def delete(self, path: str, **query: str) -> Any:
-        """Delete what the path names."""
+        """Delete the object that the path names."""
         return self.ask("DELETE", path, query=query).value
 
     def ask(

@@ -65,7 +65,7 @@ ALL_THEN_OWNER = Runs.ALL_THEN_OWNER
 
 
 class Parameter(NamedTuple):
-    """A value in the path, in the query or in the body, with its flag of the command.
+    """A value in the path, the query or the body of a request, with the flag of its command.
 
     It is in the path if that names the parameter, and else in the query unless it says otherwise.
     """
@@ -81,7 +81,7 @@ class Parameter(NamedTuple):
     many: bool = False
     """Whether the flag can be repeated."""
     by_place: bool = False
-    """Whether the command takes the value by its place, without a flag."""
+    """Whether the command takes the value by position, without a flag."""
     sends_false: bool = False
     """Whether the command sends a flag that is not given, as `false`."""
     local: bool = False
@@ -135,7 +135,7 @@ class Endpoint(NamedTuple):
     """One request of the admin API."""
 
     name: str
-    """The module and the function of the broker that answer it."""
+    """The module and the function of the broker that handle the request."""
     method: str
     path: str
     """The path, with `{topic}` and `{namespace}` in short for all parts of their names."""

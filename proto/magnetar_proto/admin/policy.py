@@ -18,9 +18,9 @@ class Level(NamedTuple):
     segment: str
     """The last segment of the path."""
     command: str = ""
-    """The name of its commands, behind get-, set- and remove-; without it there are none."""
+    """The name of the policy's commands after get-, set- and remove-; without it there are none."""
     parameters: tuple[Parameter, ...] = ()
-    """The parameters of the command that sets it."""
+    """The parameters of the command that sets the policy."""
     verb: str = "POST"
     when_unset: Any = None
     """The value that GET answers if the policy is unset, as JSON; None is an empty body."""
@@ -49,13 +49,13 @@ class Level(NamedTuple):
     has_applied: bool = False
     """Whether the command of a namespace can ask for the value in effect, as that of a topic."""
     also: tuple[Parameter, ...] = ()
-    """Parameters that all its commands have."""
+    """Parameters that all commands of the policy have."""
     instead: tuple[str, str] | None = None
     """The name of a parameter, and the path to which the commands send requests with it."""
 
 
 class SpecialPath(NamedTuple):
-    """A policy on a path that it shares with others; its handlers are written by hand."""
+    """A policy on a path shared with other policies; its handlers are written by hand."""
 
     documented: str
     """The verbs and the path, for the documentation."""
@@ -66,7 +66,7 @@ class Member(NamedTuple):
 
     name: str
     by_cluster: bool = False
-    """Whether it is an object with the value under the name of the cluster."""
+    """Whether the value of the policy is an object with one value per cluster."""
     when_unset: Any = None
     """The value that is written if the policy is unset; None leaves the member out."""
 
@@ -88,7 +88,7 @@ class Declared(NamedTuple):
     settings: tuple[str, ...] = ()
     """The settings that the default comes from."""
     no_effect: str = ""
-    """The reason why it is only stored and shown; empty if it has an effect."""
+    """The reason why the policy is only stored and shown; empty if it has an effect."""
 
     def endpoints(self, level: str) -> Iterator[Endpoint]:
         """Yield the requests of a level: the one that gets, that sets, and that removes."""

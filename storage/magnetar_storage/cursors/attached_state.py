@@ -1,4 +1,4 @@
-"""Durable state of a topic beside its cursors, which is stored in the cursor segment too."""
+"""Durable state of a topic stored in the cursor segment, together with the cursors."""
 
 from typing import Final, Protocol
 
@@ -25,7 +25,9 @@ class AttachedState(Protocol):
         """Return the whole state, in pieces of at most 1 MiB; `take_delta` then returns nothing."""
 
     def apply(self, data: bytes) -> None:
-        """Replay a piece of either; ValueError, KeyError or `struct.error` if it cannot be read."""
+        """Replay a piece of a delta or snapshot; ValueError, KeyError or `struct.error` if
+        malformed.
+        """
 
 
 class UnknownState:

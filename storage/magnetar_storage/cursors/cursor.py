@@ -110,7 +110,9 @@ class Cursor:
         for offset, bits in bitmaps:
             self.acked.add_bits(offset, bits)
         self.acked.remove_below(self.mark_delete + 1)
-        if len(ranges) + len(bitmaps) < FEW:  # of one transaction: no walk through all counts
+        if (
+            len(ranges) + len(bitmaps) < FEW
+        ):  # the acks of one transaction need no walk through all counts
             for run in offsets:
                 self._forget(*run)
         else:
@@ -118,7 +120,7 @@ class Cursor:
         self._advance()
 
     def reset(self, mark_delete: int) -> None:
-        """Move to `mark_delete` and drop every acknowledgement above it."""
+        """Move the cursor to `mark_delete`, and drop every acknowledgement above it."""
         self.mark_delete = mark_delete
         self.acked.clear()
         self.partial.clear()
@@ -275,7 +277,9 @@ class TrackedCursor(Cursor):
         return pieces(CursorEntryKind.WHOLE, state)
 
     def apply(self, kind: CursorEntryKind, body: bytes) -> None:
-        """Replay a piece of `take_delta` or `snapshot`; ValueError if it is of another kind."""
+        """Replay a piece of `take_delta` or `snapshot`; ValueError if the cursor has no such
+        pieces.
+        """
         if kind is CursorEntryKind.BITMAPS:
             self._apply_bitmaps(body)
         elif kind in (CursorEntryKind.WHOLE, CursorEntryKind.DELTA):

@@ -62,7 +62,7 @@ class Counts(Protocol):
 
 
 class State(NamedTuple):
-    """A cursor's state, or the changes of it."""
+    """The state of a cursor, or its changes."""
 
     mark_delete: int
     ranges: Sequence[tuple[int, int]] = ()

@@ -32,7 +32,7 @@ Txn = tuple[int, int]
 
 
 class PendingAckKind(IntEnum):
-    """The kinds of pieces."""
+    """The kinds of pieces of the state of pending acknowledgements."""
 
     ENTRIES = 1
     MASK = 2
@@ -118,7 +118,7 @@ class PendingAcks:
         return pending
 
     def of(self, number: int) -> dict[Txn, PendingAck]:
-        """Return what is pending for a cursor, by transaction; only the methods below change it."""
+        """Return a cursor's pending acknowledgements by transaction; do not change the result."""
         return self._of.setdefault(number, {})
 
     def add(self, number: int, txn: Txn, offsets: Collection[int]) -> None:
@@ -185,7 +185,7 @@ class PendingAcks:
         return pieces
 
     def apply(self, data: bytes) -> None:
-        """Replay a piece; ValueError or `struct.error` if it cannot be read."""
+        """Replay a piece of the state; ValueError or `struct.error` if it is malformed."""
         what, number, most, least = _HEAD.unpack_from(data)
         kind, txn, body = PendingAckKind(what), (most, least), data[_HEAD.size :]
         if kind is PendingAckKind.ENTRIES:

@@ -164,7 +164,7 @@ class RedeliveryCounts:
     __slots__ = ("_large", "_pages")
 
     def __init__(self) -> None:
-        self._pages: dict[int, Page] = {}  # of which none is empty
+        self._pages: dict[int, Page] = {}  # no page is empty
         self._large: dict[int, int] = {}  # counts of `MOST` and more
 
     # Asking -------------------------------------------------------------------------
@@ -265,7 +265,7 @@ class RedeliveryCounts:
                 self._large[base + place] = self._large.get(base + place, MOST - 1) + 1
 
     def raise_to(self, offset: int, count: int) -> None:
-        """Set the count of an offset, unless it is higher."""
+        """Set the count of an offset, unless its present count is higher."""
         if count <= self.get(offset):
             return
         page = self._pages.get(offset >> SHIFT)

@@ -35,7 +35,7 @@ VERSIONS = Struct("<II")
 """version, bytes of the suspects: behind the magic in every version."""
 
 FILE = Struct("<QQ")
-"""A finished segment, bytes of its file."""
+"""A finished segment, and the bytes of its file."""
 
 CRC = Struct("<I")
 

@@ -30,7 +30,7 @@ def disk_of(disk: Disk, directory: int) -> Disk:
 
 @contextmanager
 def named(directory: int) -> Iterator[None]:
-    """Name files in errors as they are named in the data directory."""
+    """Give errors the names that files have in the data directory."""
     try:
         yield
     except Corrupt as error:

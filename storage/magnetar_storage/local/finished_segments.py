@@ -44,7 +44,7 @@ class FinishedSegments:
         return self._kept[number]
 
     def keep(self, one: LocalSegment) -> None:
-        """Add a segment whose file has just got its footer."""
+        """Add a segment whose file has just been given a footer."""
         self._kept[one.id] = one
         # Indexes of all segments would not fit into memory: there may be a million.
         if len(self._kept) > self._limit:

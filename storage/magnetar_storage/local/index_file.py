@@ -88,7 +88,7 @@ def _parts(growth: Growth) -> Iterator[range]:
 
 
 def _encode(index: Index, start: int, stop: int, seed: int) -> list[bytes]:
-    """Encode a part, with totals as they are in memory, so that neither side calculates."""
+    """Encode a part, with the totals as they are in memory, so that no side has to compute them."""
     first, until = index.firsts[start], index.firsts[stop]
     tables = (
         to_bytes(index.firsts[start + 1 : stop + 1]),

@@ -237,7 +237,7 @@ class JournalFiles:
         return self._offset + size + len(CLEAN_END) <= self._end
 
     def close(self) -> None:
-        """Close the file as it is."""
+        """Close the file in its present state."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -301,8 +301,8 @@ class JournalFiles:
             )
         )
         name, spare = file_name(self._next_file), _spare(self._disk, self._next_file)
-        # Created under the name of a spare file: until its head is durable it is none of the
-        # journal.
+        # Created under the name of a spare file: it belongs to the journal only once its head is
+        # durable.
         file = self._disk.open(spare, create=True)
         try:
             self._end = _reserve(file, max(self._file_bytes, needed), self._reserves())

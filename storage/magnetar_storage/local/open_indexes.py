@@ -1,4 +1,4 @@
-"""Decides what checkpoints add to the index files of open segments (`index_file`)."""
+"""Decides which parts checkpoints append to the index files of open segments (`index_file`)."""
 
 from collections.abc import Container
 from dataclasses import dataclass, field
@@ -47,7 +47,7 @@ class OpenIndexes:
         self._files = dict.fromkeys(files, NOTHING)
 
     def growth(self, one: LocalSegment, blocks: int) -> Growth | None:
-        """Return what to add for a segment with `blocks` committed blocks; None if it grew little.
+        """Return the part to append for `blocks` committed blocks; None if the segment grew little.
 
         A segment that grew little is scanned quickly without an index file, so none is created.
         """

@@ -50,7 +50,7 @@ def put(disk: Disk, segments: Mapping[SegmentId, Sealed], why: str, now_ms: int)
 
 
 def put_damaged(disk: Disk, entries: Sequence[DamagedEntries], why: str, now_ms: int) -> None:
-    """Write the bytes of damaged entries, and report them; durable on return."""
+    """Write the bytes of damaged entries with a report of them; durable on return."""
     _make(disk)
     listed = [
         {
@@ -88,7 +88,7 @@ def take_back(disk: Disk, number: SegmentId) -> int:
         disk.sync_dir("segments")  # promise: a segment that came back survives a power loss
         disk.remove(_name(number))
         disk.sync_dir(DIRECTORY)
-    elif base not in disk.list("segments"):  # else it has not left, or is back already
+    elif base not in disk.list("segments"):  # else the file was not moved, or is back already
         raise NoSegment(f"segment {number} was removed from {DIRECTORY}")
     return file_size(disk, segment_file.file_name(number))
 

@@ -195,7 +195,7 @@ def to_bytes(numbers: "array[int]") -> bytes:
 
 
 def from_bytes(data: bytes, typecode: str = "I") -> "array[int]":
-    """Reverse `to_bytes`."""
+    """Convert bytes to an array; the inverse of `to_bytes`."""
     numbers = array(typecode)
     numbers.frombytes(data)
     if sys.byteorder == "big":

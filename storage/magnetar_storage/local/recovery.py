@@ -183,7 +183,7 @@ class Rebuild:
             self.unwritten_bytes += record.size
 
     def proven(self, identity: Identity) -> Identity:
-        """Return what a checkpoint and the journal behind it prove that the metadata must know."""
+        """Return the least state of the metadata that a checkpoint and its journal prove."""
         named = segment_origin.of(self.last_origin)
         if named is not None:
             # promise: what a segment proves of the metadata is not forgotten with the journal
@@ -221,7 +221,7 @@ class Rebuild:
         self.unwritten_bytes += len(record)
 
     def _damaged(self, name: str, data: bytes, place: RoundEntry) -> None:
-        """Copy the damaged bytes to the segment as they are: a hole, which fails its checksum."""
+        """Copy damaged bytes to the segment as a hole, which fails its checksum."""
         number = place.segment
         self.next_segment = max(self.next_segment, segment_ids.following(number))
         # Created since the checkpoint, by a record that is damaged, too.
@@ -241,7 +241,9 @@ class Rebuild:
         self._add(number, place.n, place.n, data[place.at : place.at + place.size])
 
     def _lost(self, name: str, lost: Lost) -> None:
-        """Any open segment may have lost its last entries, unless a later record disproves it."""
+        """Note that any open segment may have lost its last entries, until a later record disproves
+        it.
+        """
         text = (
             f"{name} at byte {lost.at}: {lost.end - lost.at} bytes are damaged, and whose entries "
             "they held is unknown"
@@ -283,7 +285,7 @@ class Rebuild:
 
 
 class _Deletions(Rebuild):
-    """Reads the journal only to find out which segments it deletes."""
+    """Reads the journal for the segments that it deletes, and for nothing else."""
 
     def _take(self, data: bytes, record: Record) -> None:
         if record.kind == DELETE:

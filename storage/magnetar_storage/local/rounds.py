@@ -51,7 +51,8 @@ class RoundEntry(NamedTuple):
     at: int
     size: int
     crc: int
-    """The checksum that the record begins with, which distinguishes it from an old one there."""
+    """The checksum at the beginning of the record, which distinguishes it from an older one there.
+    """
 
 
 class Round(NamedTuple):

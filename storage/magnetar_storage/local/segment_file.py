@@ -48,7 +48,7 @@ def file_name(segment: SegmentId) -> str:
 
 
 def base_name(segment: SegmentId) -> str:
-    """Return the file's name without its directory."""
+    """Return the name of a segment's file without its directory."""
     return f"{segment:016x}.seg"
 
 

@@ -18,14 +18,14 @@ USUAL_BYTES = 512
 
 
 class Named(NamedTuple):
-    """An origin, and the identity of the metadata when the segment got its first entries."""
+    """The origin of a segment, and the metadata's identity when its first entries were stored."""
 
     origin: SegmentOrigin
     identity: Identity
 
 
 def encoded(segment: SegmentId, origin: SegmentOrigin, identity: Identity) -> bytes:
-    """Encode the record of a segment that gets its first entries; the metadata lists it already."""
+    """Encode the record of a segment before its first entry; the metadata lists it already."""
     fields: dict[str, Any] = {
         # With the log, its kind and epoch, a lost database of metadata can be made again from the
         # files of segments.

@@ -40,7 +40,7 @@ class LocalSegment(JournaledSegment):
         self.length = length
         """The durable bytes of the file."""
         self.origin = b""
-        """The ORIGIN, until it is in the file."""
+        """The ORIGIN of the segment; empty once the file has it."""
         self.sealed = sealed
         self.written_blocks = index.blocks
         self.unwritten: list[Buffers] = []
@@ -67,7 +67,9 @@ class LocalSegment(JournaledSegment):
                 self.refusal = WriterFailed(f"an append to segment {self.id} failed: {error}")
 
     def flush(self, committed: int, sealed: Sealed | None) -> Flush | None:
-        """Return what the file lacks when `committed` blocks are committed; None if nothing."""
+        """Return the bytes that the file lacks when `committed` blocks are committed; None if
+        nothing.
+        """
         blocks = committed - self.written_blocks
         # A file is not left without its origin: the journal that has the origin may be dropped.
         # promise[without and (self.length or not self.origin)]: a checkpoint keeps the origin of a

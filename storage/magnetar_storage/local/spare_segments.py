@@ -20,7 +20,7 @@ Made = Callable[[LocalSegment | None, BaseException | None], None]
 
 
 class SpareSegments:
-    """Hands out segments in the order in which they are made, so that their ids ascend."""
+    """Hands out segments in the order of creation, so that their ids ascend."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class SpareSegments:
         return made
 
     def drop(self) -> None:
-        """Delete the spares."""
+        """Delete all spare segments."""
         while self._spares:
             self._remove(self._spares.popleft())
 

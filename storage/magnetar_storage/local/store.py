@@ -184,7 +184,7 @@ class LocalStore:
             read = partial(segment_origin.read, self._disk, segment)
             named = await self._workers.reads.run(read)
         else:
-            named = None  # it has no file yet
+            named = None  # the segment has no file yet
         return None if named is None else named.origin
 
     async def recover(self, segment: SegmentId) -> Sealed:
@@ -213,7 +213,7 @@ class LocalStore:
             with suppress(NoSegment, Corrupt):  # a log has deleted it meanwhile; it stays
                 ends[number] = await self.recover(number)
                 if number in self._rows:
-                    await self._find(number)  # those in memory can be given a footer
+                    await self._find(number)  # only a segment in memory can be given a footer
         # Completes their files, so that no start writes them again from the journal.
         # promise: a segment that was set aside is not written anew by the next start
         await self.checkpoint()
@@ -283,7 +283,7 @@ class LocalStore:
         await self.recover(segment)
         if segment in self._rows:
             # promise: a segment of an earlier life gets its footer
-            await self._find(segment)  # those in memory can be given a footer
+            await self._find(segment)  # only a segment in memory can be given a footer
         if segment not in self._finished:
             promise = self._clock.promise()
             self._write_behind.finish(segment, settling(promise))
@@ -390,7 +390,7 @@ class LocalStore:
         return one.sealed
 
     async def _seal_row(self, number: SegmentId, row: Row) -> Sealed:
-        """Seal a segment of an earlier process, without reading it."""
+        """Seal a segment of an earlier process without reading its file."""
         self._refuse_suspect(number, row)
         sealed = Sealed(row.entries, row.messages, row.size)
 
@@ -406,7 +406,7 @@ class LocalStore:
         return sealed
 
     async def _find(self, number: SegmentId) -> LocalSegment:
-        """Find a segment with its index, which is read unless it is in memory."""
+        """Return a segment with its index, which is read from the file unless it is in memory."""
         if number in self._segments:
             return self._segments[number]
         loaded = self._loaded.present(number)
@@ -461,7 +461,7 @@ class LocalStore:
     async def _commit(
         self, kind: int, number: SegmentId, body: bytes, apply: Callable[[], object]
     ) -> None:
-        """Journal a record and call `apply` when it is durable, before any later record is."""
+        """Journal a record; `apply` is called when it is durable, before any later record's."""
         promise = self._clock.promise()
         settle = settling(promise)
 
@@ -495,7 +495,7 @@ class LocalStore:
         self._write_behind.remove(number, 0 if deleted is None else deleted.unwritten_bytes)
 
     def _finish(self, one: LocalSegment, size: int) -> None:
-        """Note that a segment's file has its footer: its index need not stay in memory."""
+        """Note that a segment's file has a footer, so that its index can leave memory."""
         del self._segments[one.id]
         self._finished[one.id] = size
         self._loaded.keep(one)

@@ -34,14 +34,14 @@ Take = Callable[[Checkpoint], None]
 
 
 class Capture(NamedTuple):
-    """A request to take the files of a checkpoint as they are when it has been written."""
+    """A request to use the files of a checkpoint in the state in which it was written."""
 
     begun: Callable[[], None]
     """Called when the content of the checkpoint is fixed, so that no deletion can change it.
     It holds what was durable a moment before: describing it takes some turns.  A segment whose
     deletion begins after the call is in it, and has its file when `take` is called."""
     take: Take
-    """Called in the worker's thread with a checkpoint of its own, which needs no journal.
+    """Called in the worker's thread with a checkpoint that needs no journal.
 
     Until it returns, no file of a segment is written or removed."""
     done: Done
@@ -340,7 +340,7 @@ class WriteBehind:
             self._failed(SEGMENTS, error)
 
     def _regulate(self) -> None:
-        """Limit what waits in memory: by pausing the journal, or if the disk fails, by refusing."""
+        """Limit the data that waits in memory: pause the journal or, if the disk fails, refuse."""
         full = self._waiting_bytes > self._limits.unwritten_bytes
         if full and self._error is not None:
             cause = self._error
@@ -400,7 +400,7 @@ def _have_taken(
                     made.identity,
                 )
             )
-        except BaseException as error:  # of any kind: it is reported to the waiter
+        except BaseException as error:  # whatever it is, the waiter gets it
             outcomes.append(error)
         else:
             outcomes.append(None)

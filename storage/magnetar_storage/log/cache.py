@@ -64,7 +64,7 @@ class Tail:
         self._payloads: list[bytes] = []
         self._counts: list[int] = []
         self._dead = 0  # leading slots that were emptied
-        self._pending_drops = 0  # of an earlier window, which the cache has not dropped yet
+        self._pending_drops = 0  # the slots of an earlier window that are still to be dropped
 
     def append(self, first: int, payloads: list[bytes], counts: list[int], size: int) -> None:
         """Add a run of `size` bytes; after a gap the window begins again with this run."""

@@ -18,15 +18,15 @@ class CompactedPart:
 
     segment: SegmentId
     first: int
-    """The offset of its first entry."""
+    """The offset of the part's first entry."""
     ledger: int
     entry: int
-    """The position of its first entry."""
+    """The position of the part's first entry."""
     entries: int
     messages: int
     """The number of messages in these entries, compacted-out messages included."""
     size: int
-    """The bytes of their payloads."""
+    """The bytes of the payloads in the part."""
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ class FoundDamage:
 
     def __init__(self) -> None:
         self.on_found: Callable[[Damage], None] | None = None
-        """Called with each range when it is first found."""
+        """Called with each damaged range when it is first found."""
         self.is_full = False
         """Whether more ranges were found than are remembered."""
         self.set_aside = 0
@@ -67,7 +67,7 @@ class FoundDamage:
         return sum(one.entries for one in self._known.values())
 
     def add(self, damage: Damage) -> None:
-        """Note a range, and log it unless it is known."""
+        """Record a damaged range, and log it unless it is known."""
         place = damage[:3]
         known = self._known.get(place)
         if known is not None:

@@ -28,7 +28,7 @@ class Engine:
     read_runs: RunSizes = field(default_factory=RunSizes)
     """The sizes of runs that dispatchers took at once: from the cache, and read from disk."""
     write_time: WriteTime = field(default_factory=lambda: WriteTime(()))
-    """Set before entries are reported as durable, if anybody measures it."""
+    """The counter of write times, if they are measured; set before entries are durable."""
     damage: FoundDamage = field(default_factory=FoundDamage)
     """The damaged entries that reads have met."""
     adds_broker_metadata: bool = False

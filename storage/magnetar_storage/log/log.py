@@ -43,7 +43,7 @@ class LogRun:
         self.added = 0
         """The bytes of these that `Log.before_append` added."""
         self.log: Log | None = None
-        """The log to which it was appended; None before that."""
+        """The log to which the run was appended; None before."""
         self.offset = self.ledger = self.first_entry = -1
         """The offset, ledger and entry of the first entry, from the append on."""
 

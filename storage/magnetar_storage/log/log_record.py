@@ -51,12 +51,12 @@ class Segment:
     kept: int | None = None
     """The number of remaining entries of a rewritten segment; None if the segment is whole."""
     kept_in: SegmentId | None = None
-    """The sparse segment that holds them; None if no entry remains."""
+    """The sparse segment that holds the remaining entries; None if there are none."""
     lost: tuple[tuple[int, int], ...] = ()
     """Damaged entries that count as deleted, in order: each from the first to before the second."""
 
     def settled(self, end: Sealed, now_ms: int) -> "Segment":
-        """Return this segment with its end known."""
+        """Return the segment with its end set."""
         return replace(
             self, entries=end.entries, messages=end.messages, size=end.size, sealed_ms=now_ms
         )
@@ -180,7 +180,7 @@ class LogRecord:
         )
 
     def _discarding(self, after: "LogRecord") -> "LogRecord":
-        """Return `after`, with the segments that it no longer uses added to its trash."""
+        """Return `after` with the segments that only the present record uses added to its trash."""
         kept = tuple(t for t in after.trash if t not in after.stored)
         # promise[without + tuple(sorted(self.stored - after.stored))]: what was rewritten is
         #   deleted

@@ -195,7 +195,9 @@ class LogState:
         return range(base + max(first, 0), min(base + stop, self.segment_end(base)))
 
     def offsets_among(self, ledger: int, entries: Iterable[int]) -> list[int]:
-        """Return the offsets of any entries of a ledger, as far as `offset_of` knows them."""
+        """Return the offsets of entries of a ledger, leaving out those that `offset_of` does not
+        know.
+        """
         base = self._by_id.get(ledger)
         if base is None:
             return []

@@ -118,7 +118,7 @@ class OffsetSet:
             self._take(chunk, (1 << (offset & LOW)) - 1)
 
     def clear(self) -> None:
-        """Empty the set."""
+        """Remove all offsets."""
         self._bits.clear()
         self._order.clear()
         self._full.clear()
@@ -312,7 +312,7 @@ class OffsetSet:
         return order[bisect_left(order, chunk) : bisect_left(order, end)]
 
     def _pieces(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
-        """Like `present`, but a range that crosses chunks may come in several pieces."""
+        """Yield the ranges of `present`; one that crosses chunks may come in several pieces."""
         if start >= stop:
             return
         chunk, end = start >> SHIFT, ((stop - 1) >> SHIFT) + 1

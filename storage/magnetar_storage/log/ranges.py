@@ -56,7 +56,7 @@ class RangeSet:
         return sum(self._stops) - sum(self._starts)
 
     def add(self, start: int, stop: int) -> None:
-        """Put start..stop-1 into the set, joining what it touches."""
+        """Add start..stop-1, joined with the ranges that it touches."""
         if start >= stop:
             return
         starts, stops = self._starts, self._stops

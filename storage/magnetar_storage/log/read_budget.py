@@ -30,7 +30,7 @@ class ReadBudget:
         self.held = 0
         """The bytes held, bytes reserved for reads under way included."""
         self.dropped = 0
-        """The bytes of data that was dropped before all of it was sent."""
+        """The bytes of data dropped before all of it was sent."""
         self._holders: dict[Holding, None] = {}  # that have entries, by age of the latest ones
         self._waiting: dict[Holding, tuple[int, int, Begin]] = {}
         self._under_way = 0
@@ -110,7 +110,7 @@ class Holding:
     # Reading ------------------------------------------------------------------------
 
     def read(self, entries: int, size: int, begin: Begin) -> None:
-        """Begin a read of at most `entries` and `size` bytes, now or when its turn comes.
+        """Begin a read of at most `entries` and `size` bytes, now or when it is the reader's turn.
 
         There is one read at a time: during it, this only marks its data as wanted.  When a read has
         ended call `ended`, send what can be sent, and call `finished`.

@@ -46,7 +46,7 @@ class Unit:
         return not self.segments[0].is_whole and self.size <= SMALL_BYTES
 
     def takes(self, segment: Segment) -> bool:
-        """Return whether the segment after this unit belongs to it."""
+        """Return whether the segment after this unit can be stored together with it."""
         return segment.kept == 0 or (not segment.is_whole and segment.kept_in == self.stored_in)
 
 

@@ -147,7 +147,7 @@ class Rewriting:
     # Replacing ------------------------------------------------------------------
 
     async def _replace(self, group: Group, needed: Needed) -> int:
-        """Copy the needed entries, list them, delete the rest; returns the bytes that remain."""
+        """Copy the needed entries, list the copy, delete the rest; returns the remaining bytes."""
         stored = self._stored
         sizes = dict.fromkeys((segment.id for segment in group.segments), 0)
         sparse: SegmentId | None = None
@@ -271,7 +271,7 @@ class Rewriting:
 def _rewritten(
     group: Group, sparse: SegmentId | None, sizes: dict[SegmentId, int]
 ) -> list[Segment]:
-    """Return the group's segments as they are to be listed."""
+    """Return the group's segments in the form in which the record lists them after rewriting."""
     rewritten = []
     start = group.start
     for segment in group.segments:

@@ -13,7 +13,7 @@ KEPT_BYTES = 64 << 20
 
 
 async def find_damage(log: Log, start: int, stop: int) -> list[Damage]:
-    """Read the entries start..stop-1, as far as the log has them; returns the damage found."""
+    """Read the entries start..stop-1 that the log has; returns the damage found."""
     found: list[Damage] = []
     at, stop = max(start, log.first_offset), min(stop, log.end)
     while at < stop:

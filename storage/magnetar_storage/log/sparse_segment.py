@@ -26,7 +26,7 @@ RUNS_PER_PIECE = 40_000
 _EVER = 1 << 62
 READ_ENTRIES = 5000
 READ_BYTES = 64 << 10
-"""Entries after the one asked for that are read with it, for the next call."""
+"""The bytes of following entries that are read with the requested one, for the next call."""
 
 
 class OffsetRun(NamedTuple):

@@ -51,7 +51,7 @@ class StoredRecord:
             state.record = record
 
     async def remove(self) -> bool:
-        """Delete the record if it lists no segment, else return False; later changes fail."""
+        """Delete the record if it lists no segment; otherwise return False. Later changes fail."""
         async with self._committing.held():
             if self._state.record.listed:
                 return False

@@ -71,7 +71,7 @@ class ReadableDisk(Protocol):
     """A directory tree for reading."""
 
     def open(self, name: str) -> File:
-        """Open for reading."""
+        """Open a file for reading."""
 
     def list(self, directory: str) -> list[str]:
         """Return the names in a directory, sorted; empty if there is no such directory."""
@@ -96,7 +96,7 @@ class Disk(ReadableDisk, Protocol):
         """Rename a file, and atomically replace `new` if it exists."""
 
     def link(self, name: str, other: str) -> None:
-        """Give a file a second name, replacing a file that has it; both names are one file.
+        """Give a file a second name, replacing a file of that name; both names are one file.
 
         `Unavailable` if the file system does not support it.
         """

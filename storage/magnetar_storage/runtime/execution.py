@@ -50,7 +50,7 @@ class Promise(Protocol):
     """A value to come, awaited by any number of coroutines (`asyncio.Future` is one)."""
 
     def done(self) -> bool:
-        """Return whether it was settled or its waiter cancelled; it must not be settled then."""
+        """Return whether the promise was settled or its waiter cancelled; settle it only if not."""
 
     def set_result(self, result: Any, /) -> None:
         """Settle the promise; at most once."""
@@ -129,4 +129,4 @@ class Tasks(Protocol):
     """Runs coroutines concurrently with the present call; never one per message."""
 
     def spawn(self, work: Coroutine[Any, Any, None], cause: Cause = "task") -> None:
-        """Run `work` on its own; an exception it raises is reported as a defect."""
+        """Run `work` as a task; an exception that it raises is reported as a defect."""

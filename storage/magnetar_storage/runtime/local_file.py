@@ -67,7 +67,7 @@ class LocalFile:
         cls.sync_all(fd)
 
     def fileno(self) -> int:
-        """Return the descriptor."""
+        """Return the file's descriptor."""
         return self._fd
 
     def write(self, offset: int, buffers: Sequence[bytes]) -> None:

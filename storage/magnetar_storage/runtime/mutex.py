@@ -23,7 +23,7 @@ class Mutex:
 
     @property
     def is_held(self) -> bool:
-        """Whether a coroutine owns it, or has been chosen as the next owner."""
+        """Whether a coroutine owns the mutex, or was chosen as the next owner."""
         return self._is_held
 
     def held(self) -> AbstractAsyncContextManager[None]:
@@ -54,7 +54,7 @@ class Mutex:
         return True
 
     async def idle(self) -> None:
-        """Wait until all earlier owners and requests have given it back."""
+        """Wait until all earlier owners and requests have given the mutex back."""
         async with self.held():
             pass
 

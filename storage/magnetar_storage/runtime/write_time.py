@@ -12,7 +12,7 @@ class WriteTime:
         """`bounds_ms` are the upper bounds of the buckets, ascending; one more is above them."""
         self._bounds_ms = bounds_ms
         self.bucket = 0
-        """The bucket of its duration, from the queueing of its first record on."""
+        """The histogram bucket of a round's time, from the queueing of its first record."""
         self.ms = 0.0
         """The duration in milliseconds."""
 

@@ -31,7 +31,7 @@ NEEDS = {
 
 
 async def authorize(context: AdminContext, endpoint: Endpoint, request: Request) -> None:
-    """Return if the roles of a request have the permission of its endpoint; else raise `Refused`.
+    """Check that the roles of a request have the endpoint's permission; raise `Refused` if not.
 
     The parameters of the path are in the request.
     """

@@ -30,7 +30,7 @@ class Health(Protocol):
     """Checks whether messages can be published and consumed."""
 
     async def check(self, process: str | None = None) -> None:
-        """Return if they can; else raise `Unhealthy`, within a time limit.
+        """Check that all serving processes publish and consume; raise `Unhealthy` if not.
 
         Every process that serves topics is checked, or only the one that `process` names.
         """

@@ -386,7 +386,7 @@ class Listener:
             connection.session.close("the broker stops")
 
     async def ended(self) -> None:
-        """Return when TLS has ended on every connection, or after `END_SECONDS`.
+        """Wait until TLS has ended on every connection, or for `END_SECONDS`.
 
         The end of TLS tells a client that nothing was cut off.
         """

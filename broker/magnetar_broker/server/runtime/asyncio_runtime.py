@@ -130,7 +130,7 @@ class ThreadWorker:
             job, done = item
             try:
                 result = job()
-            except BaseException as error:  # of any kind: the loop raises it
+            except BaseException as error:  # whatever it is, the loop raises it
                 post(run, cause, done, None, error)
             else:
                 post(run, cause, done, result, None)

@@ -36,7 +36,7 @@ def recovery(journal_bytes: int) -> str:
 
 
 def began_at() -> float:
-    """Return when this process began, by `time.monotonic`: before its interpreter, if known."""
+    """Return the monotonic time at which this process began, before its interpreter if known."""
     now = time.monotonic()
     try:
         # The third field and those after it: they follow the name, which may contain blanks.

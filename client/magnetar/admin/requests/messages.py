@@ -24,7 +24,7 @@ _PREFIX = "x-pulsar-"
 
 @dataclass(frozen=True, slots=True)
 class StoredMessage:
-    """A message as it is stored; times are in milliseconds, 0 for a time that is not set."""
+    """A message in its stored form; times are in milliseconds, 0 if they are not set."""
 
     id: MessageId
     value: bytes
@@ -38,9 +38,9 @@ class StoredMessage:
     is_encrypted: bool = False
     is_null: bool = False
     index: int | None = None
-    """The number of messages stored in the topic before it; None if the broker did not add it."""
+    """The number of messages in the topic before this one; None if the broker did not add it."""
     broker_publish_time_ms: int | None = None
-    """The time at which the broker stored it; None if the broker did not add it."""
+    """The time at which the broker stored the message; None if the broker did not add it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ class Policy(Generic[T]):
     """A policy, with the requests that get, set and remove its value."""
 
     name: str
-    """The name of its declaration, in `magnetar_proto.admin.policies`."""
+    """The name of the policy's declaration in `magnetar_proto.admin.policies`."""
     body: Callable[[T], Any] = _as_it_is
     value: Callable[[Any], T] = _as_it_is
     kind: str = ""

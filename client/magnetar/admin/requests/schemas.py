@@ -17,7 +17,7 @@ class SchemaVersion:
     number: int
     schema: SchemaInfo
     time_ms: int
-    """The time of its registration."""
+    """The time, in ms since 1970, at which the version was registered."""
 
 
 def get(topic: str, version: int | None = None) -> Request[SchemaVersion]:

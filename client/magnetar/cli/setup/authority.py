@@ -23,7 +23,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 AUTHORITY_DAYS: Final = 3650
 EARLIER: Final = timedelta(hours=1)
-"""The time before their creation from which certificates are valid: clocks differ."""
+"""The time by which the validity of certificates begins before their creation: clocks differ."""
 
 
 @dataclass(frozen=True, slots=True)

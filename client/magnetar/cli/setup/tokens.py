@@ -172,7 +172,7 @@ def _explained() -> Iterator[None]:
 
 
 def _one_of(first: str | None, its: str, second: str | None, others: str) -> tuple[str, bool]:
-    """Return the key that was given, and whether it is the first."""
+    """Return the given key, and whether it is the first of the two."""
     if first is not None and second is None:
         return first, True
     if second is not None and first is None:

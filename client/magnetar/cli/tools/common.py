@@ -38,7 +38,7 @@ def named_value(text: str, option: str) -> tuple[str, str]:
 
 
 def number_of(count: int, one: str, several: str) -> str:
-    """Return a count with its noun."""
+    """Return a count with the noun in the right number."""
     return f"{count} {one if count == 1 else several}"
 
 

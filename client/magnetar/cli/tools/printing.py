@@ -89,6 +89,6 @@ def _json(value: dict[str, str], message: Message) -> str:
 
 
 def _added(message: Message) -> dict[str, int]:
-    """Return what the broker has added to the message, as far as it has told."""
+    """Return the broker's metadata of a message, as far as the broker sends it."""
     added = {"index": message.index, "broker_publish_time_ms": message.broker_publish_time_ms}
     return {name: value for name, value in added.items() if value is not None}

@@ -43,7 +43,7 @@ class Target:
         )
 
     def admin(self, url: str | None, timeout_s: float) -> AdminSettings:
-        """Return the settings for its admin API, at `url` if that is given."""
+        """Return the settings for the target's admin API, at `url` if that is given."""
         url = url or self.settings.url
         plain_http = self.auth is not None and self.auth.certificate and url.startswith("http:")
         return replace(

@@ -17,7 +17,7 @@ class StoredByName:
     """Objects that are stored for a cluster by name: shown, set and deleted, without effect."""
 
     part: str
-    """The part of the cluster's record that has them."""
+    """The part of the cluster's record that holds the objects."""
     parameter: str
     """The parameter of the path that names one."""
     checked: Callable[[Any, str, dict[str, Any]], dict[str, Any]]

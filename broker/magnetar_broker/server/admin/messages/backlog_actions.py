@@ -22,7 +22,7 @@ LONG = 63
 async def topics_with_messages(
     context: AdminContext, request: Request, refused: int = 405
 ) -> list[TopicName]:
-    """Return the topic of the path, or its partitions, loaded; `refused` if not persistent."""
+    """Return the loaded topic of the path, or its partitions; refuse one that is not persistent."""
     directory, name = serving(context), topic_of(request)
     if not name.is_persistent:
         raise Refused(refused, f"{name} is not persistent: it stores no messages")

@@ -63,7 +63,7 @@ async def _topics(
     subscription: str,
     kinds: Collection[str],
 ) -> list[tuple[TopicName, str]]:
-    """Return the topics of these kinds that exist, with their kinds; some are of one partition.
+    """Return the existing topics of these kinds, with their kinds; some are of one partition.
 
     Only topics that the request may consume are looked up, and it is refused if it may consume
     none: so neither answer reveals whether the others exist.

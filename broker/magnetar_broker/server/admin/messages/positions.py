@@ -17,7 +17,7 @@ EXPECTED = (
 
 
 class MessagePosition(NamedTuple):
-    """A message, or the position after it if `excluded`."""
+    """The position of a message or, if `excluded`, the position after it."""
 
     message: Position
     excluded: bool = False

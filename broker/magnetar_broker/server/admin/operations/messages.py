@@ -101,7 +101,7 @@ async def trim(broker: Broker, name: TopicName) -> None:
 
 
 async def explain(broker: Broker, name: TopicName) -> dict[str, Any]:
-    """Return when messages are deleted, and the source of each policy that decides it, as JSON."""
+    """Return the time at which messages are deleted, and the deciding policies, as JSON."""
     return explained(await loaded(broker, name))
 
 

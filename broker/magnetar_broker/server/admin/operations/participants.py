@@ -17,7 +17,7 @@ async def buffer_stats(broker: Broker, name: TopicName, lows: bool) -> Json:
 
 
 async def buffer_internal_stats(broker: Broker, name: TopicName, metadata: bool) -> Json:
-    """Return where the state of a topic's transactions is stored."""
+    """Return the place that stores the state of a topic's transactions."""
     return transactions.buffer_internal_stats(await loaded(broker, name), metadata)
 
 
@@ -34,7 +34,7 @@ async def pending_ack_stats(broker: Broker, name: TopicName, subscription: str, 
 async def pending_ack_internal_stats(
     broker: Broker, name: TopicName, subscription: str, metadata: bool
 ) -> Json:
-    """Return where the pending acknowledgements of a subscription are stored."""
+    """Return the place that stores the pending acknowledgements of a subscription."""
     await subscription_of(broker, name, subscription)
     return transactions.pending_ack_internal_stats(await loaded(broker, name), metadata)
 

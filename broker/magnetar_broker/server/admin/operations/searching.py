@@ -193,7 +193,7 @@ class Looking:
         return True
 
     async def _did(self, messages: int, size: int) -> None:
-        """Count work, and let others run each time enough of it is done."""
+        """Count work, and let other tasks run each time enough of it is done."""
         self._messages += messages
         self._bytes += size
         self._turn_messages += messages

@@ -14,7 +14,7 @@ Json = dict[str, Any]
 
 
 async def coordinator_stats(broker: Broker, partition: TopicName) -> Json:
-    """Return how many transactions a coordinator has, and when it was loaded."""
+    """Return the number of a coordinator's transactions, and the time of its load."""
     coordinator = await _coordinator(broker, partition)
     state = coordinator.state
     return {
@@ -28,7 +28,7 @@ async def coordinator_stats(broker: Broker, partition: TopicName) -> Json:
 
 
 async def coordinator_internal_stats(broker: Broker, partition: TopicName, metadata: bool) -> Json:
-    """Return where the log of a coordinator is: beside the cursors of its partition."""
+    """Return the place of a coordinator's log: beside the cursors of its partition."""
     topic = (await _coordinator(broker, partition)).topic
     name = f"{partition.namespace_name}/{partition.domain}/{partition.encoded_local}"
     return {

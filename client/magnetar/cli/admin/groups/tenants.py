@@ -15,7 +15,7 @@ def _complete(command: Command, admin: "AdminClient", values: Values) -> None:
 
 
 def _keep(command: Command, admin: "AdminClient", values: Values) -> None:
-    """Fill in the current values of what is not given, so that they stay unchanged."""
+    """Fill in the present value of each option that was not given, so that it stays unchanged."""
     if values["adminRoles"] is None or values["allowedClusters"] is None:
         found = admin.get(command.url(values))
         if values["adminRoles"] is None:
