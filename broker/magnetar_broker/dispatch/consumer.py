@@ -200,8 +200,8 @@ class Consumer:
         self.pending: dict[int, int] = {}
         """By offset, the unacknowledged messages of each entry that was sent."""
         self.blocked = False
-        """Whether the consumer has reached its limit of unacknowledged messages; it is unblocked at half
-        of the limit."""
+        """Whether the consumer has reached its limit of unacknowledged messages, until it has half
+        of it."""
         self._max_unacked = 0
         self.leaving = False
         """Whether nothing more is sent to the consumer, which is about to be disconnected."""

@@ -185,7 +185,7 @@ class CursorLog:
         self._schedule(done)
 
     def _schedule(self, done: Done | None) -> None:
-        """Write the changes at the end of the turn if `done` waits for them, and later otherwise."""
+        """Write the changes at the end of the turn if `done` waits for them, otherwise later."""
         if done is not None:
             self._waiting.append(done)
         phase = self._phase
