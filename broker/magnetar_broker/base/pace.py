@@ -8,7 +8,7 @@ IDLE_MS = 1
 """The pause, in milliseconds, after each piece of work. Threads that return from the disk need the
 interpreter lock, and get it at once only while the event loop is idle.
 """
-LEAST_SECONDS, MOST_SECONDS = 0.0001, 0.001
+LEAST_SECONDS, MOST_SECONDS = 0.00025, 0.001
 """The limits of the length of a slice of work: it exceeds the least only where pauses are long."""
 
 Pause = Callable[[], Awaitable[None]]

@@ -9,7 +9,7 @@ import pytest
 
 from fakes.loops import on_both_loops
 from magnetar_broker.base.pace import LEAST_SECONDS
-from magnetar_broker.server.runtime.pauses import Sharing, pause
+from magnetar_broker.server.runtime.pauses import Sharing
 
 USUAL_SECONDS = 0.004
 
@@ -50,9 +50,10 @@ async def test_in_a_pause_input_is_received_and_what_it_schedules_is_called() ->
 
     ours, theirs = socket.socketpair()
     transport, _ = await loop.create_connection(Peer, sock=ours)
-    await pause()  # the loop begins to read
+    sharing = Sharing()
+    await sharing.pause()  # the loop begins to read
     theirs.send(b"a message")
-    await pause()
+    await sharing.pause()
     assert handled == [b"a message"]
     transport.close()
     theirs.close()
