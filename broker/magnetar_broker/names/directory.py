@@ -44,7 +44,7 @@ from magnetar_broker.names.topic_lists import TopicList, TopicLists
 from magnetar_broker.names.topic_locks import TopicLocks
 from magnetar_broker.names.topic_pattern import TopicPattern
 from magnetar_broker.placement.ownership import Owner, Ownership
-from magnetar_broker.placement.stored_bundles import stored_bundles
+from magnetar_broker.placement.stored_bundles import StoredBundles, stored_bundles
 from magnetar_broker.policies.policy import Subject
 from magnetar_broker.policies.stored import Policies
 from magnetar_broker.schemas.registry import Registered
@@ -76,22 +76,39 @@ class Directory:
         self.ownership = ownership
         self.topic_host = topic_host
         self.policies = policies
-        self.tenants = Tenants(runtime.metadata, settings.cluster_name, settings.max_tenants)
         bundles = stored_bundles(settings, runtime.metadata, len(ownership.processes))
+        self._begin_namespaces(bundles)
+        self._begin_topics(bundles)
+        self.dynamic = DynamicSettings(settings, runtime, self._configure)
+        self._lookups = LookupLimit(settings.max_concurrent_lookup_request)
+        self.jobs = PeriodicJobs(runtime)
+        self.jobs.every(RETRY_SECONDS, DELETING, self.deletion.resume)
+
+    def _begin_namespaces(self, bundles: StoredBundles) -> None:
+        """Create what keeps tenants, namespaces and clusters, and what they allow."""
+        settings, runtime, policies = self.settings, self.runtime, self.policies
+        self.tenants = Tenants(runtime.metadata, settings.cluster_name, settings.max_tenants)
         self.namespaces = Namespaces(
             runtime.metadata,
             self.tenants,
             settings.allow_auto_namespace_creation,
             bundles,
-            ownership.forget,
+            self.ownership.forget,
             settings.max_namespaces_per_tenant,
         )
         self.permissions = Permissions(self.namespaces)
-        self.authorizer = Authorizer(settings, self.tenants, self.namespaces, policies, topic_host)
+        self.authorizer = Authorizer(
+            settings, self.tenants, self.namespaces, policies, self.topic_host
+        )
         self.tenants.changed = self.authorizer.tenant_changed
         self.namespaces.changed = self.authorizer.changed
         self.clusters = StoredObjects(runtime.metadata, CLUSTERS, "cluster", settings.cluster_name)
         self.resource_groups = StoredObjects(runtime.metadata, RESOURCE_GROUPS, "resource group")
+
+    def _begin_topics(self, bundles: StoredBundles) -> None:
+        """Create what lists, creates, opens, moves and deletes topics."""
+        settings, runtime, policies = self.settings, self.runtime, self.policies
+        ownership, topic_host = self.ownership, self.topic_host
         self.catalogue = Catalogue(runtime.metadata)
         self.schemas = Schemas(runtime.metadata, runtime.clock, policies, schema_limits(settings))
         self.events = TopicEvents()
@@ -148,10 +165,6 @@ class Directory:
             self.deletion.topics,
             settings.broker_delete_inactive_partitioned_topic_metadata_enabled,
         )
-        self.dynamic = DynamicSettings(settings, runtime, self._configure)
-        self._lookups = LookupLimit(settings.max_concurrent_lookup_request)
-        self.jobs = PeriodicJobs(runtime)
-        self.jobs.every(RETRY_SECONDS, DELETING, self.deletion.resume)
 
     async def _configure(self, settings: Settings, changed: Mapping[str, str]) -> None:
         """Follow settings that were changed while the broker runs; all processes do on return."""

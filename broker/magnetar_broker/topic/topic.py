@@ -76,13 +76,13 @@ class Topic:
         policies: PolicyView,
         dropped: Callable[["Topic"], None],
     ) -> None:
-        clock, tasks = entries.engine.clock, entries.engine.tasks
+        clock = entries.engine.clock
         self.name = name
         self.log = entries
         self.cursors = cursors
         self.delays = delays
         self._base_limits = limits
-        self.limits = limits = limits_of(limits, policies, name)
+        self.limits = limits_of(limits, policies, name)
         self.shared_limits = shared
         self.policies = policies
         self.closed = False
@@ -102,31 +102,39 @@ class Topic:
         self.frames = FrameCache(name.partition)
         self.subscriptions = Subscriptions(self)
         self._delivery = Delivery(self.subscriptions.by_name, self.frames, clock)
-        # Publishing
         self.transactions = transactions
-        self.deduplication = Deduplication(entries, cursors, sequences, limits.deduplication)
+        self._begin_publishing(sequences)
+        delays.on_due = self._delivery.due
+        delays.start()
+        entries.on_failure = self.drop
+        entries.on_reclaimed = self._reclaimed
+
+    def _begin_publishing(self, sequences: Sequences) -> None:
+        """Create the way of messages into the log; reading is there already."""
+        entries, transactions = self.log, self.transactions
+        clock, tasks = entries.engine.clock, entries.engine.tasks
+        self.deduplication = Deduplication(
+            entries, self.cursors, sequences, self.limits.deduplication
+        )
         self.appender = Appender(
             entries,
-            delays,
+            self.delays,
             self.deduplication,
             transactions,
             self._delivery.wake,
             self.drop,
             self.traffic,
         )
-        admission = Admission(name, entries, self.deduplication, self.appender, self.check_open)
+        admission = Admission(
+            self.name, entries, self.deduplication, self.appender, self.check_open
+        )
         self.producers = Producers(
-            name, clock, tasks, admission, self.appender, self.traffic.change
+            self.name, clock, tasks, admission, self.appender, self.traffic.change
         )
         self.deduplication.present = self.producers
         transactions.on_begin = self._apply_to_producers
         transactions.on_hidden = self._hidden
         self._apply_to_producers()
-
-        delays.on_due = self._delivery.due
-        delays.start()
-        entries.on_failure = self.drop
-        entries.on_reclaimed = self._reclaimed
 
     @classmethod
     async def open(
