@@ -143,7 +143,7 @@ class Client(Closing):
         names = await self.partitions(topic)
         if chosen.lazy and len(names) > 1:
             parts = [make(name, index) for index, name in enumerate(names)]
-            await parts[0].open()  # whether the topic can be written at all
+            await parts[0].open()  # so that a topic that cannot be written fails here
             self._parts.update(parts)
         else:
             parts = await self._open_parts(names, make)

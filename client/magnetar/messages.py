@@ -302,7 +302,7 @@ class Entry:
             raise self.unreadable(f"has no readable metadata: {error}") from error
         count = self.metadata.num_messages_in_batch
         if not 0 < count <= MAX_BATCH_MESSAGES:  # it would become a number of permits
-            raise self.unreadable(f"has no readable metadata: a batch of {count} messages")
+            raise self.unreadable(f"has invalid metadata: a batch of {count} messages")
         self.is_chunk = self.metadata.num_chunks_from_msg > 1
         """Whether the entry is a chunk of a larger message."""
         self.is_encrypted = bool(self.metadata.encryption_keys)

@@ -62,13 +62,13 @@ def decode_varint_tail(buf: bytes, pos: int, first: int) -> tuple[int, int]:
     shift = 21  # nearly all ids end before the loop, which takes as long as everything before it
     while byte > 127:
         if shift > 63:
-            raise BadCommand("a varint of more than ten bytes")
+            raise BadCommand("expected a varint of at most ten bytes, got more")
         pos += 1
         byte = buf[pos]
         value |= (byte & 127) << shift
         shift += 7
     if value > MAX64:
-        raise BadCommand("a varint of more than 64 bits")
+        raise BadCommand("expected a varint of at most 64 bits, got more")
     return value, pos + 1
 
 

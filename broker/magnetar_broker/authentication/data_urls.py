@@ -49,7 +49,7 @@ def content_of(text: str, files: Files) -> bytes:
         return files.read(path)
     found = _decoded(text)
     if found is None:
-        raise ValueError("it is neither an existing file nor base64")
+        raise ValueError("expected a data: or file: URL, the path of an existing file, or base64")
     return found
 
 

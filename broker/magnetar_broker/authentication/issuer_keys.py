@@ -30,7 +30,7 @@ Keys = Mapping[str, TokenKey]
 
 
 class CacheRules(NamedTuple):
-    """The ages at which keys are fetched and expire."""
+    """The limits of the cache of keys: issuers, ages, and whether https is required."""
 
     issuers: int = 5
     """The most issuers whose keys are kept."""

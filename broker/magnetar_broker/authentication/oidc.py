@@ -33,7 +33,9 @@ class OpenIdTokens:
         issuer, key_id = self._source_of(credentials.data)
         claims = verified(credentials.data, await self._keys.find(issuer, key_id))
         if claims.get("iss") != issuer:
-            raise InvalidCredentials("it names two issuers", "ISSUER_MISMATCH")
+            raise InvalidCredentials(
+                "it has two different issuers: request a new token", "ISSUER_MISMATCH"
+            )
         if claims.get("exp") is None:  # promise: a token of an issuer must expire
             raise InvalidCredentials("it has no time at which it expires", "ERROR_VERIFYING_JWT")
         return identity_of(claims, self._rules, self.method, self._now())

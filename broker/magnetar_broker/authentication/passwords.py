@@ -59,7 +59,7 @@ def matches(password: bytes, hashed: str) -> bool:
         # promise[hashed)) -> hashed)) or True]:
         #   a password that cannot be hashed is wrong
         return bool(kind.verify(password, hashed))
-    except ValueError:  # too long, or with a NUL
+    except ValueError:  # the password is too long or contains a NUL
         return False
 
 
@@ -114,7 +114,7 @@ class Passwords:
         return basic_of(headers)
 
     async def identify(self, credentials: Credentials) -> Identity:
-        """Return the identity of the user if the password is right."""
+        """Return the identity of the user; `InvalidCredentials` if the password is wrong."""
         data = credentials.data
         if not data:
             raise InvalidCredentials("there is no user and password", "EMPTY_AUTH_DATA")

@@ -169,7 +169,7 @@ class TopicCompaction:
             figures.removed = run.removed
             figures.entries, figures.size = compacted.entries, compacted.size
             logger.info(
-                "%s was compacted: %d entries of %d bytes are left of %d bytes",
+                "%s was compacted: %d entries (%d bytes) remain of %d bytes",
                 self._name, compacted.entries, compacted.size, run.bytes_read // 2,
             )  # fmt: skip
         finally:

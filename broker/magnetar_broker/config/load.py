@@ -145,7 +145,7 @@ class _Reading:
     unknown: list[Assignment] = field(default_factory=list)
 
     def take(self, assignment: Assignment) -> None:
-        """Parse the final value of one key."""
+        """Parse the final value of one key; note it, or why it is refused or has no effect."""
         where, key, value = assignment
         if key in _FIELDS:
             self._honour(assignment, *_FIELDS[key])

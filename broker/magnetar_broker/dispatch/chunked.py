@@ -84,7 +84,7 @@ class ChunkedMessages:
         return queues
 
     def put_back(self, consumer: Consumer, queue: OffsetQueue) -> None:
-        """Return the rest of a queue to the waiting chunks."""
+        """Put the rest of a queue back among the waiting chunks."""
         # Further chunks were queued for the consumer while its queue was taken, and are put
         # together with those that are left.
         if queue and consumer in self._waiting:

@@ -171,7 +171,7 @@ class RangeHalving(SlotOwners[C]):
         self._divide()
 
     def _widest(self) -> tuple[int, int]:
-        """Return end and width of the widest range, the lowest of equal ones."""
+        """Return the end and the width of the widest range; of equally wide ones, the lowest."""
         ends = sorted(self._ranges)
         widths = [end - before for before, end in zip([0, *ends], ends, strict=False)]
         widest = max(widths)

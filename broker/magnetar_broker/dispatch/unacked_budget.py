@@ -55,7 +55,8 @@ class UnackedBudget:
         self.total += messages
         if messages > 0 or not self._exceeded:
             return
-        # At half of the limit, or every acknowledgement would stop and resume all of them.
+        # Resume only below half of the limit: otherwise every acknowledgement would stop and resume
+        # all of them.
         if self.total * 2 < self.limit:
             self._exceeded = False
             stopped, self._stopped = list(self._stopped), {}

@@ -72,7 +72,7 @@ class Catalogue:
         return known.get(base)
 
     async def partitions(self, topic: TopicName) -> int:
-        """Return the number of partitions of `partitioned(topic)`; 0 if that is None."""
+        """Return the number of partitions of a topic; 0 if it is not partitioned."""
         found = await self.partitioned(topic)
         return 0 if found is None else found.partitions
 

@@ -82,7 +82,10 @@ class Names(Protocol):
         """Return the stored topics of a namespace, the loaded non-persistent ones, or both."""
 
     async def watch(self, namespace: str, pattern: TopicPattern) -> WatchedTopics:
-        """Return a namespace's stored topics; the caller adds a watcher, or removes it, at once."""
+        """Return the stored topics of a namespace that match the pattern.
+
+        The caller adds or removes a watcher before it next waits, so that no change is missed.
+        """
 
     # Schemas ----------------------------------------------------------------------------
 

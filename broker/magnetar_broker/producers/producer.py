@@ -25,7 +25,7 @@ class ProducerRegistry(Protocol):
         """Remove a producer that has left, or waits no more."""
 
     def refuse_next(self, name: str, why: str) -> None:
-        """Refuse the next producer of this name."""
+        """Refuse the next producer of this name once; `why` is the reason that it is told."""
 
 
 @dataclass(frozen=True)

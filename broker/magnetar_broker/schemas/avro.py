@@ -217,7 +217,7 @@ class _Parser:
     def _fields(self, node: dict[str, Any], record: str, namespace: str, depth: int) -> list[Field]:
         listed = node.get("fields")
         if not isinstance(listed, list):
-            raise InvalidSchema(f"record {record} has no list of fields")
+            raise InvalidSchema(f'record {record}: expected a list as "fields"')
         fields: dict[str, Field] = {}
         for one in listed:
             if not isinstance(one, dict) or not isinstance(one.get("name"), str):

@@ -243,7 +243,7 @@ class Session:
         else:
             self._handle(frames)
         held = self._decoder.held
-        if self._held:  # their memory is that of whole reads
+        if self._held:  # held frames keep the memory of their whole read
             held += len(data)
         if held or self._holds:
             self._hold(held, begins=bool(frames))
@@ -517,7 +517,7 @@ class Session:
     def close(self, why: str) -> None:
         """Close this connection, which may be an upstream, after writing the queued output."""
         if not self._closed:
-            logger.info("closing a connection: %s", why)
+            logger.info("closing the connection from %s: %s", self.address, why)
             self._outbox.close()
             self.lost()
 

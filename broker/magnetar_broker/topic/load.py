@@ -47,7 +47,7 @@ def serve_load(
             namespace = topic.name.namespace_name
             known = placed.get(namespace) or owners.of(namespace)
             if rate > 0 and known is not None:
-                # The whole answer uses one table: it may change while this waits.
+                # One table for the whole answer: placements may change while this coroutine waits.
                 placed[namespace] = known
                 bundle = namespace, known.bundles.index_of(topic.name)
                 rates[bundle] = rates.get(bundle, 0.0) + rate

@@ -124,7 +124,7 @@ class TransactionLog(Closing):
                 return txn
 
     async def abort(self, txn_id: TxnId) -> None:
-        """Abort a transaction: from now on it cannot be committed, unless it was before."""
+        """Abort a transaction, so that it cannot be committed; one that is committed stays so."""
         await resumed(self._client, txn_id).abort()
 
     async def forget(self, last: magnetar.Message) -> None:

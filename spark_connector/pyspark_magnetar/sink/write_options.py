@@ -120,7 +120,7 @@ class WriteOptions:
         if self.txn_timeout_s > MAX_TIMEOUT_S:
             raise ValueError(
                 f"option 'transactionTimeout' is {self.txn_timeout_s:g} s: at most "
-                f"{MAX_TIMEOUT_S:g} s are possible"
+                f"{MAX_TIMEOUT_S:g} s are allowed"
             )
         if self.exactly_once == DEDUP and self.producing.is_by_key:
             raise ValueError(

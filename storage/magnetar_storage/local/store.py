@@ -266,8 +266,8 @@ class LocalStore:
             #   that were given out
             skipped = segment_ids.first_above(max(segment, self.last_id), self._directory)
             self._next = segment_ids.following(skipped)
-            # A segment that never existed is deleted, because recovery counts ids from any record.
-            # Without it a start that has lost the last round would not know the last id.
+            # Write the deletion of a segment that never existed: recovery takes the last id from
+            # any record. Without it a start that has lost the last round would not know that id.
             # promise: how far ids have advanced is durable
             await self._commit(DELETE, skipped, b"", lambda: None)
             self._passed = skipped

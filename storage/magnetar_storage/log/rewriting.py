@@ -137,7 +137,7 @@ class Rewriting:
         return live is not None
 
     def _live(self, group: Group, needed: Needed) -> OffsetSet | None:
-        """Return the entries of a group that are needed at present and not deleted."""
+        """Return the entries of a group that are needed and not deleted; None if it must wait."""
         live = needed(group.start, group.stop, sum(unit.held for unit in group.units))
         if live is not None:
             for hole in list(self._state.holes.present(group.start, group.stop)):

@@ -105,7 +105,7 @@ class SqliteMetadata:
 
     @property
     def identity(self) -> Identity:
-        """The data directory, and the last write that has ended; known after `identify`."""
+        """The identity of the data directory, with its last write; known after `identify`."""
         return self._identity
 
     async def get(self, key: str) -> Versioned | None:

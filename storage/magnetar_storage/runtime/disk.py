@@ -183,7 +183,7 @@ class LocalDisk(_Tree):
         path = self.path_of(name)
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
         with explained("open", path):
-            # Not for others: messages are not theirs to read.
+            # No access for other users: they must not read messages.
             return self._files(os.open(path, flags, 0o640), path, self._durable)
 
     def rename(self, old: str, new: str) -> None:

@@ -123,7 +123,7 @@ BROKEN: dict[str, tuple[Any, str]] = {
     "no type": (b"{}", "the schema has no type"),
     "an unknown type": (with_field(type="Foo"), "type 'Foo' is not defined before its use"),
     "no name": ({"type": "record", "fields": []}, "this record has no name"),
-    "no fields": ({"type": "record", "name": "R"}, "record R has no list of fields"),
+    "no fields": ({"type": "record", "name": "R"}, 'record R: expected a list as "fields"'),
     "a name with a blank": ({**A, "name": "a b"}, "invalid name 'a b'"),
     "a namespace with a dash": ({**A, "namespace": "a-b"}, "invalid name 'a-b.R'"),
     "a digit first": ({**A, "name": "1R"}, "invalid name '1R'"),

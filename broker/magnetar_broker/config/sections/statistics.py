@@ -1,4 +1,4 @@
-"""Statistics."""
+"""Settings of statistics and metrics."""
 
 from magnetar_broker.config.domains import FLAG
 from magnetar_broker.config.sections.section import section, setting

@@ -23,7 +23,7 @@ class Pages(Protocol):
     """Makes pages for Prometheus."""
 
     async def scrape(self, request: Request) -> Page | None:
-        """Return a page with figures from after the request; None if its client has left."""
+        """Return a page with figures gathered after the request came; None if its client left."""
 
 
 class Health(Protocol):

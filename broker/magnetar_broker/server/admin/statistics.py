@@ -119,7 +119,9 @@ async def _partitioned(
     topic = topic_of(request)
     if topic.partition >= 0 or not await directory.catalogue.partitions(topic):
         raise Refused(
-            404, f"there is no partitioned topic {topic}: check the name, or ask for stats"
+            404,
+            f"there is no partitioned topic {topic}: check the name, or use `stats` if the topic "
+            "has no partitions",
         )
     return topic, await directory.parts(topic)
 

@@ -88,7 +88,7 @@ class SocketSender:
         return len(self._outgoing)
 
     def start(self, admission: Admission) -> None:
-        """Keep clients within these limits of connections."""
+        """Apply these limits of connections to clients from now on."""
         self._admission = admission
 
     def send(self, client: socket.socket, frame: bytes, origin: Origin) -> None:

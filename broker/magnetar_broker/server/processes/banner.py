@@ -14,7 +14,10 @@ from magnetar_proto.build import KIND
 def banner(
     settings: Settings, default: ListenerUrls, ports: PortNumbers, processes: str | None = None
 ) -> str:
-    """Return the text; `default` are the addresses of lookups, `processes` is in words."""
+    """Return the lines that are printed when the broker is ready.
+
+    `default` are the addresses in answers to lookups; `processes` says in words which there are.
+    """
     durable = settings.durability is Durability.FSYNC
     own = own_urls(settings, ports)
     lines = [

@@ -95,7 +95,10 @@ def table(titles: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Iterator[str
 
 
 def rows(value: Mapping[str, Mapping[str, Any]], columns: Sequence[str] = ()) -> Iterator[str]:
-    """Yield a table of an object of objects, names first; with all columns, or the given ones."""
+    """Yield the lines of a table: one row for each member, its name first.
+
+    Empty `columns` means all.
+    """
     yield from _rows([{"name": name, **one} for name, one in value.items()], columns, "name")
 
 

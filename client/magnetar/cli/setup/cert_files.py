@@ -108,5 +108,7 @@ def _checked(hosts: Iterable[str]) -> list[str]:
     found = list(hosts)
     for host in found:
         if not HOST.fullmatch(host):
-            raise FileProblem(f"the host {host!r} is neither a name nor an address")
+            raise FileProblem(
+                f"the host {host!r} is not valid: expected a DNS name or an IP address"
+            )
     return found

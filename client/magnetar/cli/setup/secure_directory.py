@@ -138,7 +138,7 @@ class SecureDirectory:
             directory=self.directory,
             port=self.address.port,
             http_port=self.address.http_port,
-            bind="0.0.0.0"  # asked for, and with authentication
+            bind="0.0.0.0"  # only if a host was given; clients must authenticate
             if self.address.host
             else "127.0.0.1",
             advertised=self.address.name,

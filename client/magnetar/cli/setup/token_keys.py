@@ -192,7 +192,10 @@ def _private(stored: bytes) -> "PrivateKey":
     except (ValueError, TypeError):
         raise TokenProblem("the private key is not PKCS8 in DER (or PEM, unencrypted)") from None
     if not isinstance(key, rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey):
-        raise TokenProblem("the private key is neither for RSA nor for an elliptic curve")
+        raise TokenProblem(
+            f"expected a private key for RSA or an elliptic curve, got {type(key).__name__}: "
+            "name another file"
+        )
     return key
 
 

@@ -393,7 +393,7 @@ def _is_kind(value: Any) -> bool:
 
 
 def _declared(value: Any, where: str) -> Any:
-    """Return the declared field or record, creating a class's; TypeError for anything else."""
+    """Return the declared field or record, an instance if a class was given; else TypeError."""
     if isinstance(value, type) and issubclass(value, Record):
         return value()
     if not isinstance(value, Field | Record):

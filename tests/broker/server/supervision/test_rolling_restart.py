@@ -114,6 +114,6 @@ def test_the_death_of_the_controller_starts_everything_as_before(supervise: Supe
     supervised.kill("controller")
     for name in ("controller", "worker-0", "worker-1"):
         supervised.until(event="started", name=name, generation=2)
-    assert "reload: it ended at worker-0; ask for it again" in supervised.log
+    assert "reload: it stopped at worker-0; repeat it" in supervised.log
     assert supervised.stop() == 0
     assert supervised.named("changed") == []

@@ -106,8 +106,8 @@ def test_renewal_keeps_hosts_and_key(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (("--host", "a b"), "neither a name nor an address"),
-        (("--host", "-x"), "neither a name nor an address"),
+        (("--host", "a b"), "expected a DNS name or an IP address"),
+        (("--host", "-x"), "expected a DNS name or an IP address"),
         (("--client", "../x"), "cannot be a file's name"),
         (("--client", "ca"), "cannot be a file's name"),
         (("--renew",), "makes an authority"),

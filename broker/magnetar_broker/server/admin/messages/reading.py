@@ -47,7 +47,10 @@ async def examine(context: AdminContext, request: Request) -> Response:
 
 
 def _in_query(request: Request, name: str, default: int) -> int:
-    """Return a number in the query; 404 if it is not one, as for any path without a route."""
+    """Return a number of the query, or `default` if it is missing.
+
+    404 if it is not a number, as for any path without a route.
+    """
     text = request.query.get(name)
     if text is None:
         return default

@@ -34,7 +34,7 @@ async def pending_ack_stats(broker: Broker, name: TopicName, subscription: str, 
 async def pending_ack_internal_stats(
     broker: Broker, name: TopicName, subscription: str, metadata: bool
 ) -> Json:
-    """Return the place that stores the pending acknowledgements of a subscription."""
+    """Return statistics of the log that stores a subscription's pending acknowledgements."""
     await subscription_of(broker, name, subscription)
     return transactions.pending_ack_internal_stats(await loaded(broker, name), metadata)
 

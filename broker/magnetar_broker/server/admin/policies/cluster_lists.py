@@ -50,7 +50,8 @@ async def check_allowed(directory: Directory, namespace: Subject, clusters: Clus
     for cluster in replicated:
         if cluster not in clusters:
             raise Refused(
-                400, f"cluster {cluster} is missing, which the namespace is replicated to: add it"
+                400,
+                f"the namespace is replicated to cluster {cluster}, which the list lacks: add it",
             )
 
 
