@@ -344,7 +344,7 @@ class MetadataStore(Protocol):
         """Return the keys of `list`, each with its value, or with the error if that is damaged.
 
         Fewer than `limit`, but at least one, if the values are large (`PAGE_BYTES`): read on
-        after the last key until nothing is returned.
+        after the last key until nothing is returned.  Raises `Corrupt` if a key is damaged.
         """
 
     def watch(self, prefix: str) -> Changes:

@@ -25,7 +25,9 @@ READ_ENTRIES = 1000
 READ_BYTES = 256 << 10
 """The most bytes of one read, small so that consumers do not wait for it."""
 PAUSE_EVERY = 1000
-"""Segments or records that are handled before the rest of the broker gets a turn."""
+"""Segments that are handled before the rest of the broker gets a turn."""
+RECORDS = 50
+"""The records that are decoded before the rest of the broker gets a turn."""
 STEP, OTHER_STEP = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9
 """Odd numbers without a pattern, which spread segments over an interval."""
 OF_TOPIC = "the segment has cursors, delays or compacted data"
@@ -149,7 +151,7 @@ class Scrubber:
         last = await metadata.get(self._last_key) if self._last_key else None
         if (record := _listing_record(self._last_key, last, segment)) is not None:
             return self._last_key, record
-        while page := await metadata.read_under(TOPICS, after, PAUSE_EVERY):
+        while page := await metadata.read_under(TOPICS, after, RECORDS):
             for key, found in page:
                 if (record := _listing_record(key, found, segment)) is not None:
                     self._last_key = key

@@ -175,9 +175,8 @@ class MultiConsumerDispatcher(ABC):
         if not self._receivers.consumers:
             self.rewind()
             return
-        for (
-            consumer
-        ) in self._receivers.consumers:  # another consumer may have other messages of a batch
+        # Another consumer may have other messages of a batch.
+        for consumer in self._receivers.consumers:
             # promise: the rest of a batch is delivered again
             self._return(consumer, [offset for offset in offsets if offset in consumer.pending])
         self.due(offsets)

@@ -22,6 +22,8 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T", SegmentId, str)
 
+RECORDS = 50
+"""The records that are decoded before the rest of the broker gets a turn."""
 NAMED = 10
 """The most segments or topics that one line of the log names."""
 WHY = "no topic lists these segments"
@@ -58,7 +60,7 @@ async def _unlisted(engine: Engine, candidates: set[SegmentId]) -> tuple[set[Seg
     # segment is listed: then the records behind the last one are not read.
     for prefix in (topics_of(SYSTEM_NAMESPACE, "persistent"), TOPICS):
         after = ""
-        while unlisted and (page := await engine.metadata.read_under(prefix, after)):
+        while unlisted and (page := await engine.metadata.read_under(prefix, after, RECORDS)):
             for key, found in page:
                 if isinstance(found, Corrupt):
                     unreadable.add(key)

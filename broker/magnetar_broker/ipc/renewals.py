@@ -75,9 +75,10 @@ class Renewals:
 
     def _renew(self, id: str) -> None:
         held = self._held[id]
-        self._link.notify("metadata.renew", id, self._clock.uptime())
         # promise: a lease lasts as long as its process
         held.renewal = self._later_renewal(id, held.ttl_seconds)
+        # Last, since a link that has too much to send ends, and its leases with it.
+        self._link.notify("metadata.renew", id, self._clock.uptime())
 
     def _renewed(self, id: str, sent: float) -> None:
         if id in self._held:

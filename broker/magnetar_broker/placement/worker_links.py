@@ -28,9 +28,8 @@ class WorkerLinks:
         """
         if worker in self._links:
             # promise: a worker that is started again takes the place of the one before
-            self._links[
-                worker
-            ].close()  # the link of the former process, whose end was not noticed yet
+            # The link of the former process, whose end was not noticed yet.
+            self._links[worker].close()
         self._links[worker] = link
         self._joined.release()
         link.when_ended(partial(self._ended, worker, link, ended))

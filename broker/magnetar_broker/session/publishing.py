@@ -176,10 +176,9 @@ class Publishing:
                 )
             return None
         run = producer.gathering
+        # The message is in no transaction.
         # promise: a run never continues one of a transaction
-        if (
-            run is not None and run.txn is not None
-        ):  # a run in a transaction; the next message is in none
+        if run is not None and run.txn is not None:
             self._publish(runs)
             run = None
         if run is None:

@@ -75,6 +75,10 @@ class Acknowledgements:
         if self._log.terminated:
             self._at_end()
 
+    def end(self) -> None:
+        """Forget the subscription, once it is deleted, so that its memory is freed at once."""
+        self._follow, self._at_end = _ignore, _nothing
+
     # Positions --------------------------------------------------------------------
 
     def _each(self, consumer: Consumer, ids: list[tuple[int, int, tuple[int, ...]]]) -> int:
@@ -218,3 +222,11 @@ class Acknowledgements:
         self.in_transactions().drop_changes()
         if done is not None:
             done(None)
+
+
+def _ignore(view: Cursor) -> None:
+    """Follow nothing: the subscription is deleted."""
+
+
+def _nothing() -> None:
+    """Notify nobody: the subscription is deleted."""

@@ -241,6 +241,7 @@ class Subscription:
                 self.topic.cursors.state_changed(PENDING_ACKS)
             self._note_end(self.cursor)
             await self.topic.cursors.delete(self.name)
+            self.acks.end()
 
     def _note_end(self, cursor: DurableCursor) -> None:
         """Remember what the subscription has acknowledged, if any of it is still stored."""

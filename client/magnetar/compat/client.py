@@ -85,7 +85,8 @@ class Client:
         tls_certificate_file_path: str | None = None,
     ) -> None:
         check_arguments(Client.__init__, locals())
-        assert isinstance(service_url, str)
+        if not isinstance(service_url, str):  # created without their constructors, which refuse
+            raise ValueError("AutoClusterFailover and ServiceInfoProvider are not supported")
         if message_listener_threads < 1:
             raise ValueError("message_listener_threads must be above 0")
         _tells_of_no_effect("io_threads", io_threads, 1)

@@ -110,9 +110,8 @@ class Cursor:
         for offset, bits in bitmaps:
             self.acked.add_bits(offset, bits)
         self.acked.remove_below(self.mark_delete + 1)
-        if (
-            len(ranges) + len(bitmaps) < FEW
-        ):  # the acks of one transaction need no walk through all counts
+        # The acknowledgements of one transaction need no walk through all counts.
+        if len(ranges) + len(bitmaps) < FEW:
             for run in offsets:
                 self._forget(*run)
         else:

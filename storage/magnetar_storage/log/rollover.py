@@ -22,9 +22,8 @@ class Rollover:
         self._state = state
         self._stored = stored
         self._engine = state.engine
-        self._unlisted: SegmentWriter | None = (
-            None  # the writer of a new segment that is not in use yet
-        )
+        self._unlisted: SegmentWriter | None = None
+        """The writer of a new segment that is not in use yet."""
         self._switching = Mutex(state.engine.clock)  # held while the writer is being replaced
 
     async def start_writing(self) -> None:

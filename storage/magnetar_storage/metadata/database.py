@@ -109,9 +109,13 @@ class Database:
     def _read_under(self, prefix: str, after: str, limit: int) -> list[Listed]:
         found: list[Listed] = []
         size = 0
-        for key, *row in self._connection.execute(
-            READ_UNDER, (prefix, prefix + LAST_CHARACTER, after, limit)
-        ):
+        rows = self._connection.execute(READ_UNDER, (prefix, prefix + LAST_CHARACTER, after, limit))
+        for raw, *row in rows:
+            try:
+                key = raw.decode()
+            except UnicodeDecodeError:
+                # Nothing can be read on after it: listings continue after a key.
+                raise self._damaged_row(raw.decode(errors="replace")) from None
             value = self._checked(key, *row)
             found.append((key, value))
             size += len(value.value) if isinstance(value, Versioned) else 0

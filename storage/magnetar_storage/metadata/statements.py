@@ -20,7 +20,7 @@ SCHEMA = (
 DAMAGED_ROWS = """SELECT CAST(key AS BLOB) FROM entries
     WHERE typeof(key) != 'text' OR crc IS NOT checksum(CAST(key AS BLOB), value, version, lease)
     LIMIT 1"""
-READ_UNDER = """SELECT key, value, version, lease, crc FROM entries
+READ_UNDER = """SELECT CAST(key AS BLOB), value, version, lease, crc FROM entries
     WHERE key >= ? AND key < ? AND key > ? ORDER BY key LIMIT ?"""
 INSERT = "INSERT INTO entries (value, version, lease, crc, key) VALUES (?, ?, ?, ?, ?)"
 # Built from constants only: every value is a parameter.

@@ -14,7 +14,7 @@ from fakes.worker_stores import WorkerStores
 from fakes.world import ManualTasks
 from magnetar_broker.base.clock_watch import ClockWatch
 from magnetar_broker.base.metadata_keys import TOPICS, topic_key
-from magnetar_broker.expiry.orphans import Quarantine, present_segments, sweep
+from magnetar_broker.expiry.orphans import RECORDS, Quarantine, present_segments, sweep
 from magnetar_proto.names import TopicName
 from magnetar_storage.cursors.cursor_log import CursorLog
 from magnetar_storage.errors import NoSegment, ProcessUnavailable
@@ -139,7 +139,7 @@ def test_records_are_read_until_every_segment_is_known_to_be_listed() -> None:
     world = TopicWorld()
     world.publish(entry(1))
     candidates = world.do(present_segments(world.engine))
-    for number in range(PAGE):
+    for number in range(RECORDS):
         world.do(world.metadata.put(f"{topic_key(world.name)}-{number:06}", UNUSED))
     unread_record(world)
     assert world.do(sweep(world.engine, candidates)) == {}
@@ -156,7 +156,7 @@ def test_records_of_many_pages_are_read() -> None:
     world.publish(entry(1))
     candidates = world.do(present_segments(world.engine))
     tenant, rest = "aaa", topic_key(world.name).split("/", 3)[3]
-    for number in range(PAGE + 1):
+    for number in range(RECORDS + 1):
         world.do(world.metadata.put(f"{TOPICS}{tenant}/{rest}-{number:06}", UNUSED))
     assert world.do(sweep(world.engine, candidates)) == {}
     assert world.do(present_segments(world.engine)) == candidates

@@ -1,5 +1,8 @@
 """Subscriptions: unsubscribing, counting."""
 
+import gc
+from weakref import ref
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -103,3 +106,22 @@ def test_totals_outlive_the_consumers() -> None:
     assert world.topic.totals() == (5, 5, 10, 10)
     world.do(other.subscription.unsubscribe(other, False))
     assert world.topic.totals() == (5, 5, 10, 10)
+
+
+def test_the_memory_of_a_deleted_subscription_is_freed_at_once() -> None:
+    world = TopicWorld()
+    world.subscribe()
+    subscription = world.subscription()
+    for consumer in list(subscription.consumers):
+        consumer.close()
+    del consumer
+    gc.collect()  # consumers that have left
+    gc.disable()
+    try:
+        world.do(subscription.delete())
+        world.clock.pump()
+        freed = ref(subscription)
+        del subscription
+        assert freed() is None
+    finally:
+        gc.enable()

@@ -145,6 +145,17 @@ def test_a_row_that_rots_while_it_is_used_is_refused_alone(tmp_path: Path) -> No
         sqlite_at(tmp_path)
 
 
+def test_a_key_that_rots_is_refused_with_its_page(tmp_path: Path) -> None:
+    store = sqlite_at(tmp_path)
+    run(store.put("/a", b"value"), CLOCK)
+    store._database._connection.execute(
+        "UPDATE entries SET key = CAST(x'2f80' AS TEXT) WHERE key = '/a'"
+    )
+    with pytest.raises(Corrupt, match="restore"):
+        run(store.read_under("/"), CLOCK)
+    store._database.close()
+
+
 def values_of(store: SqliteMetadata) -> dict[str, object]:
     keys = run(store.list("/"), CLOCK)
     return {key: run(store.get(key), CLOCK) for key in keys}

@@ -336,7 +336,9 @@ class HttpConnection(asyncio.Protocol):
             self._guard.bodies.hold(self, 0)
             if self._transport.is_closing():
                 self._connections.discard(self)
-        if self._http.our_state is h11.DONE and not self._transport.is_closing():
+        # A stop that came while the answer was written in turns has not closed the connection.
+        kept = self._http.our_state is h11.DONE and not self._stopping
+        if kept and not self._transport.is_closing():
             self._http.start_next_cycle()
             self._head = None
             self._wait()

@@ -48,8 +48,7 @@ class LastIds:
     async def _largest(self, worker: int) -> SegmentId:
         """Return the largest id of the workers; this one reported its own when it joined."""
         for other in self._last.keys() - {worker}:
-            with suppress(
-                ProcessUnavailable
-            ):  # the worker has ended, and will join with its id again
+            # A worker that has ended will join with its id again.
+            with suppress(ProcessUnavailable):
                 self._last[other] = await self._links[other].request("segments.last_id")
         return max(self._last.values())
