@@ -197,7 +197,7 @@ def encode_receipts(
         return _receipt(producer_id, sequence_ids[0], highest_ids[0], ledger, first_entry)
     first = sequence_ids[0] if n else 0
     if (
-        # The ids of one producer count up by one, unless it sends batches or starts anew.
+        # The ids of one producer count up by one, unless it sends batches or starts again.
         n >= MANY_RECEIPTS
         and first_entry >= 0
         and 0 <= first < MAX64 - n

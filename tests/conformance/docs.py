@@ -13,7 +13,7 @@ HEAD = "| what | Pulsar | Magnetar |\n|---|---|---|\n"
 
 
 def page() -> str:
-    """The page with its made part anew."""
+    """The page with its made part again."""
     before, rest = PAGE.read_text().split(BEGIN)
     _, after = rest.split(END)
     return before + BEGIN + _tables() + END + after

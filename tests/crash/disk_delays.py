@@ -83,7 +83,7 @@ class Delays:
             early = [offset for offset in due if due_at(model.appended[offset][0]) > until]
             assert not early, f"{model.key}: {early} came before {until}"
         if self._log.failed is not None:
-            return  # nothing is released any more: it is to be opened anew
+            return  # nothing is released any more: it is to be opened again
         for start, stop in index.waiting:
             late = [o for o in range(start, stop) if due_at(model.appended[o][0]) <= until]
             assert not late, f"{model.key}: {late} wait after {until}"

@@ -372,7 +372,7 @@ class Life:
         self._open_topic(topic.model, topic.process)
 
     def mend(self) -> None:
-        """The trouble is over: whatever failed is opened anew."""
+        """The trouble is over: whatever failed is opened again."""
         self.world.clock.advance(self._limits.retry_seconds)
         while self.world.step():
             pass

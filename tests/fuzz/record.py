@@ -118,7 +118,7 @@ def own(url: str) -> None:
 
 
 def record() -> None:
-    """Write TRAFFIC anew."""
+    """Write TRAFFIC again."""
     talks: tuple[Callable[[str], None], ...] = (official, own)
     TRAFFIC.mkdir(exist_ok=True)
     with TemporaryDirectory() as directory:

@@ -44,7 +44,7 @@ class ChunkedMessages:
         """Note that a chunk was sent to a consumer, which owns the missing chunks from now on."""
         self._owners.pop(chunk.uuid, None)
         parts = self._begun.pop(chunk.uuid, {})
-        # The message begins anew, after a redelivery or because its producer has sent it again.
+        # The message starts over, after a redelivery or because its producer has sent it again.
         if chunk.number == 0:
             parts = {}
         parts[offset] = None

@@ -275,7 +275,7 @@ class KeyShared(MultiConsumerDispatcher):
                     return 0
                 self._unrouted.set_aside(lost)
                 continue
-            # `_route` decides anew whether they wait, and keeps the bytes of those that do.
+            # `_route` decides again whether they wait, and keeps the bytes of those that do.
             for one in range(offset, offset + len(run.payloads)):
                 self._unsent.discard(one)
                 self._returned.discard(one)

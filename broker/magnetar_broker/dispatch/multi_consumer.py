@@ -150,7 +150,7 @@ class MultiConsumerDispatcher(ABC):
 
     def _tell_damage(self) -> None:
         """When nothing else is left, tell waiting consumers of the damage that was passed over."""
-        # A failure that is still there is no damage, and reading is tried again.
+        # A failure that is still there does not count as damage: reading is tried again.
         if self._new.source.failure or self._scattered.failure:
             return
         if self.blocker() is Blocker.DAMAGE:

@@ -65,9 +65,9 @@ class TopicWatch:
     def detached(self, connection: Connection, error: MagnetarError, new_owner: str = "") -> None:
         self._connection = None
         if not self._is_closed and (self._beginning is None or self._beginning.done()):
-            self._beginning = asyncio.create_task(self._begin_anew())
+            self._beginning = asyncio.create_task(self._begin_again())
 
-    async def _begin_anew(self) -> None:
+    async def _begin_again(self) -> None:
         while self._connection is None and self._is_possible and not self._is_closed:
             await self._clock.sleep(RETRY_S)
             try:

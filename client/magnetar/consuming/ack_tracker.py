@@ -232,7 +232,7 @@ class AckTracker:
             elif not ack_set:
                 self._whole.add((ledger, entry))
             elif (ledger, entry) not in self._whole:
-                # Other messages may have been acknowledged since, or `begin_anew` forgot the batch.
+                # Others may have been acknowledged since, or `begin_again` forgot the batch.
                 left = ack_set_to_mask(ack_set)
                 # promise[without & left]: a lost acknowledgement of a part leaves the others
                 #   unacknowledged
@@ -242,7 +242,7 @@ class AckTracker:
                 if not unacked:
                     self.ack_entry((ledger, entry))
 
-    def begin_anew(self) -> None:
+    def begin_again(self) -> None:
         """Prepare for a redelivery: each entry comes with an ack set of what is left of it."""
         # Acknowledged parts that the broker knows come back as ack sets; the others are kept.
         if self._batch_indexes:

@@ -83,7 +83,7 @@ class ChunkJoiner:
             outcome.orphan = f"is part of a chunked message of {about.total_chunk_msg_size} bytes"
             return outcome
         # promise[== 0 -> == 0 and about.uuid not in self._pending]: a first chunk begins its
-        #   message anew
+        #   message again
         if about.chunk_id == 0:
             self._begin(chunk, now_s, outcome)
         pending = self._pending.get(about.uuid)

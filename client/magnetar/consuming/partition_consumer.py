@@ -223,11 +223,11 @@ class PartitionConsumer(Generic[T]):
             self._resume_position.restore(former)
             if self._receiver.is_seeking:
                 self._receiver.is_seeking = False
-                self._register_anew(connection)
+                self._register_again(connection)
             raise
         # Unless the broker has ended the registration: messages from before the seek may follow.
         if self._registrations == registrations and self._registration.connection is connection:
-            self._register_anew(connection)
+            self._register_again(connection)
         await self._registration.ready_in_time("subscribing again after a seek in")
 
     async def unsubscribe(self, force: bool = False) -> None:
@@ -316,14 +316,14 @@ class PartitionConsumer(Generic[T]):
             if was_seeking:
                 self._unacked.sought()
             else:
-                self._unacked.begin_anew()
+                self._unacked.begin_again()
         # Acknowledgements go first: acknowledged messages are then not redelivered.
         self._ack_sender.send_on(connection)
         self.permits.begin(connection)
         # With queue_size=0, a waiting application asks again after this method has returned.
         self._inbox.wake()
 
-    def _register_anew(self, connection: Connection) -> None:
+    def _register_again(self, connection: Connection) -> None:
         """End the registration on this connection if it still exists, and register again."""
         if self._registration.connection is connection and connection.is_open:
             connection.remove_consumer(self._id)

@@ -33,7 +33,7 @@ class QueuedMessages(Generic[T]):
         Returns the number of their permits that have not been given back.
         """
         dropped = self._inbox.drop(self._source)
-        self._tracker.begin_anew()
+        self._tracker.begin_again()
         if self._joiner is not None:
             self._joiner.clear()
         return self.permits.dropped(dropped)

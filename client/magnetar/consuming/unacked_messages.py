@@ -171,7 +171,7 @@ class UnackedMessages:
         if self.delivered is not None:
             self.delivered.keep(*self._unconfirmed.all())
 
-    def begin_anew(self) -> None:
+    def begin_again(self) -> None:
         """Prepare for the redelivery of all unacknowledged messages after a registration."""
         if self.holds:
             # promise[_nacked.clear -> forget]: an ack timeout outlives a reconnect

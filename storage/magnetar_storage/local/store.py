@@ -215,7 +215,7 @@ class LocalStore:
                 if number in self._rows:
                     await self._find(number)  # only a segment in memory can be given a footer
         # Completes their files, so that no start writes them again from the journal.
-        # promise: a segment that was set aside is not written anew by the next start
+        # promise: a segment that was set aside is not written again by the next start
         await self.checkpoint()
         moved = {number: end for number, end in ends.items() if number in self._finished}
         for number in moved:

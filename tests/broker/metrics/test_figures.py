@@ -358,8 +358,8 @@ def test_whatever_happens_to_a_topic_is_in_the_next_figures(limit: int) -> None:
         world.clock.pump()
         found = world.figures()
         topic.traffic.seen = None  # so that all is gathered
-        anew = world.figures()
-        assert (found.topics, found.others) == (anew.topics, anew.others)
+        again = world.figures()
+        assert (found.topics, found.others) == (again.topics, again.others)
 
 
 def test_a_topic_to_which_nothing_happened_is_not_gathered_again() -> None:

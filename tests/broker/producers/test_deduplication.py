@@ -429,7 +429,7 @@ class ResendingClient:
             try:
                 self.producer = self.world.producer(self.connection)
             except (NotReady, StorageError):
-                assert self.world.dropped, "the topic failed, and will be loaded anew"
+                assert self.world.dropped, "the topic failed, and will be loaded again"
                 return
             self.sent = min(self.sent, self.answered)
         some = self.batches[self.sent : self.sent + batches]

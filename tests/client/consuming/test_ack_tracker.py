@@ -59,12 +59,12 @@ def test_a_lost_part_of_a_batch_that_came_again_is_sent_again() -> None:
     [batch] = batches(3)
     tracker.ack([batch[0]])
     lost = tracker.take()
-    tracker.begin_anew()
+    tracker.begin_again()
     tracker.ack([batch[1]])
     assert tracker.take() == [(1, 0, (0b101,))]
     tracker.restore(lost, is_cumulative=False)
     assert tracker.take() == [(1, 0, (0b100,))]
-    tracker.begin_anew()
+    tracker.begin_again()
     tracker.restore([(1, 0, (0b011,))], is_cumulative=False)
     tracker.restore([(1, 0, (0b100,))], is_cumulative=False)
     assert tracker.take() == [(1, 0, ())]
@@ -96,7 +96,7 @@ def test_beginning_anew_forgets_only_what_the_broker_knows() -> None:
     tracker.ack([sent[0]])
     tracker.take()
     tracker.ack([unsent[0]])
-    tracker.begin_anew()
+    tracker.begin_again()
     assert tracker.take() == [(1, 1, (0b10,))]
     tracker.ack([sent[1]])
     assert tracker.take() == [(1, 0, (0b01,))], "the broker combines it with what it knows"

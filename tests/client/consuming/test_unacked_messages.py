@@ -65,7 +65,7 @@ def test_the_application_keeps_what_it_has_after_a_reconnect() -> None:
     assert messages.delivered is not None
     messages.taken([*batch(0), *batch(1)], now_s=0)
     messages.nack(batch(1), now_s=0)
-    messages.begin_anew()
+    messages.begin_again()
     assert messages.delivered.bits((1, 0)) == 0b11
     assert messages.delivered.bits((1, 1)) == 0, "it was refused"
     assert messages.take_due(LATE_S) == ([], [(1, 0)]), "the broker delivers the other one anyway"
@@ -95,5 +95,5 @@ def test_without_persistence_nothing_is_dropped() -> None:
     assert messages.delivered is None
     assert not messages.holds
     messages.possibly_lost([(1, 0, ())])
-    messages.begin_anew()
+    messages.begin_again()
     messages.sought()

@@ -166,7 +166,7 @@ class Machine:
         assert self.noted <= self.attached.all.get(0, 0), "the attached state went back"
 
     def goes_on(self) -> None:
-        """Append and acknowledge anew; what did not survive is forgotten first."""
+        """Append and acknowledge again; what did not survive is forgotten first."""
         del self.appended[self.log.end :]
         run(self.log.rollover.start_writing(), self.clock)
         for name in NAMES:

@@ -101,7 +101,7 @@ class Balancing:
             if link is not None and used is not None:
                 self._used[worker] = now = _Used(link, *used)
                 # promise[without before.link is link and]: the load of a restarted worker begins
-                #   anew
+                #   again
                 if before is not None and before.link is link and now.at > before.at:
                     loads[worker] = (now.processor - before.processor) / (now.at - before.at)
         return loads

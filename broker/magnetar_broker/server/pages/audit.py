@@ -107,7 +107,7 @@ def audit_log(clock: Clock, settings: Settings) -> AuditLog:
 
 
 def _to_file(file: Path) -> logging.Handler:
-    """Make the logger write only to this file, which is opened anew after it was moved away."""
+    """Make the logger write only to this file, which is opened again after it was moved away."""
     from logging.handlers import WatchedFileHandler  # noqa: PLC0415 (imports much)
 
     handler = WatchedFileHandler(file, encoding="utf-8")

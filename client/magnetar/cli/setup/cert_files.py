@@ -47,7 +47,7 @@ class CertFiles:
                 if path.exists():
                     raise FileProblem(
                         f"{path} exists, and is not overwritten: --client ROLE adds a certificate, "
-                        "--renew replaces the broker's, and another directory begins anew"
+                        "--renew replaces the broker's, and another directory starts over"
                     )
         authority = Authority.new(f"Magnetar development authority of {socket.gethostname()}"[:64])
         self._write(AUTHORITY, authority.as_issued)
