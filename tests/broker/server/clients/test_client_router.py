@@ -208,7 +208,9 @@ async def test_a_limit_of_one_address_applies_to_clients_that_were_passed_on() -
 @on_both_loops
 async def test_descriptors_that_are_reserved_for_files_are_not_used_for_clients() -> None:
     async with group() as workers:
-        assert await served_by(await workers.client(connect_frame(address(1)))) == 1
+        # Open until the end: if it were being closed, its descriptors would be used again.
+        first = await workers.client(connect_frame(address(1)))
+        assert await first.served_by() == 1
         limits = resource.getrlimit(resource.RLIMIT_NOFILE)
         lowest_free = os.dup(0)
         os.close(lowest_free)
@@ -219,6 +221,7 @@ async def test_descriptors_that_are_reserved_for_files_are_not_used_for_clients(
             await client.close()
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        await first.close()
         assert await served_by(await workers.client(connect_frame(address(1)))) == 1
 
 
