@@ -76,7 +76,7 @@ async def test_what_waits_for_its_schema_is_not_lost() -> None:
     broker = Broker()
     inbox = receiving(broker)
     inbox.put(received(b"0", {"a": 1}))
-    with pytest.raises(OperationTimeout, match=r"schemas .* did not come within 0\.01 s"):
+    with pytest.raises(OperationTimeout, match=r"schemas .* did not arrive within 0\.01 s"):
         await inbox.take(1, 0.01)
     waiting = asyncio.create_task(inbox.take(1, None))
     await asyncio.sleep(0)
