@@ -70,7 +70,7 @@ class NewEntries:
         return run
 
     def _caught_up(self) -> None:
-        # What was read ahead would only keep memory from subscriptions that still lag.
+        # Entries read ahead would only keep memory from subscriptions that still lag.
         self._catches_up = False
         self.source.clear()
 

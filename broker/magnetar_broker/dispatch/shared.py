@@ -69,7 +69,7 @@ class Shared(MultiConsumerDispatcher):
         if self._chunked:  # first: their consumers may have room only now
             self._send_chunks()
         while (consumer := self._turns.next()) is not None:
-            # What waits is older, so it goes before new entries, to whichever consumer is next.
+            # Waiting entries are older, so they go before new ones, to whichever consumer is next.
             again = self._waiting and self._send_waiting(consumer, self._waiting, self._scattered)
             if not again and not self._send_new(consumer):
                 break
