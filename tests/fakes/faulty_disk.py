@@ -395,6 +395,8 @@ class FaultyDisk:
 
     def rename(self, old: str, new: str) -> None:
         self.operation("rename", f"{old} {new}")
+        if old not in self._names:
+            raise FileNotFoundError(old)
         content = self._names[old]
         assert _directory(old) == _directory(new), "renames stay within a directory"
         self._change(old, NameChange(content, old, new))

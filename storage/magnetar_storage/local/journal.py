@@ -300,22 +300,35 @@ class JournalFiles:
                 mark_of(self._directory()),
             )
         )
-        name, spare = file_name(self._next_file), _spare(self._disk, self._next_file)
-        # Created under the name of a spare file: it belongs to the journal only once its head is
-        # durable.
-        file = self._disk.open(spare, create=True)
-        try:
-            self._end = _reserve(file, max(self._file_bytes, needed), self._reserves())
-            file.write_through(0, [head, CLEAN_END])
-        finally:
-            file.close()
-        self._disk.rename(spare, name)
+        name = file_name(self._next_file)
+        while not self._make_file(name, head, needed):
+            pass  # a checkpoint removed it meanwhile; the next one comes much later
         self._disk.sync_dir("journal")
         self._file = file = self._disk.open(name)
         self._offset = FIRST_ROUND_AT
         (self._seed,) = seeds(head)
         self._next_file += 1
         return file
+
+    def _make_file(self, name: str, head: bytes, needed: int) -> bool:
+        """Make a file with this head, and name it; return False if it was removed meanwhile.
+
+        It is created under the name of a spare file: it belongs to the journal only once its head
+        is durable.
+        """
+        spare = _spare(self._disk, self._next_file)
+        file = self._disk.open(spare, create=True)
+        try:
+            self._end = _reserve(file, max(self._file_bytes, needed), self._reserves())
+            file.write_through(0, [head, CLEAN_END])
+        finally:
+            file.close()
+        try:
+            self._disk.rename(spare, name)
+        except FileNotFoundError:
+            # On a full disk a checkpoint, in its own thread, removes every spare file.
+            return False
+        return True
 
 
 def _size_of(records: CommitRound) -> int:

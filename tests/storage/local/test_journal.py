@@ -54,6 +54,29 @@ def test_a_bounded_number_of_files_takes_turns() -> None:
     assert len(reserved) == len(made), "a file that is used again has its room"
 
 
+def test_a_spare_file_that_a_checkpoint_removes_while_it_is_taken_is_replaced() -> None:
+    """On a full disk a checkpoint removes spare files in its thread, whatever the journal does."""
+    machine, segment = after_rounds(100)
+    removed: list[str] = []
+
+    def remove_once(what: str, name: str) -> None:
+        if what == "rename" and name.endswith(".wal") and not removed:
+            spare = name.partition(" ")[0]
+            removed.append(spare)
+            machine.disk.remove(spare)
+
+    machine.disk.before = remove_once
+    for number in range(20):
+        machine.append(segment, [b"entry %9d" % number], [1])
+        machine.pump()
+    assert removed and machine.store.trouble is None
+    machine.check()
+    machine.disk.crash(seeded(1))
+    machine.open()
+    assert machine.store.findings == []
+    machine.check()
+
+
 def test_an_old_record_in_the_place_of_a_torn_one_is_not_taken() -> None:
     """The header of the last round arrived on the disk, its record did not."""
     machine, segment = after_rounds(100)
