@@ -7,11 +7,15 @@
     │   │   └── DiskLow     refused before a write: free space is below the limit
     │   ├── WriterFailed    this writer cannot be used any more; open the log again
     │   │   └── LogClosed   its owner has closed or deleted the log
-    │   └── ProcessUnavailable   storage works, but the process that has it cannot be reached
+    │   ├── ProcessUnavailable   storage works, but the process that has it cannot be reached
+    │   └── AccessDenied    the store of objects refused the credentials: nothing was done
     ├── Fenced              another owner recovered this segment: this one must stop
     ├── Corrupt             bytes on disk are not what was written
     ├── Incomplete          parts of the data directory are missing, or belong to another one
     ├── BadVersion          a metadata key changed since it was read
+    ├── NoObject            the object does not exist in its store of objects
+    ├── ObjectChanged       the object is not the one that was read: nothing was written
+    ├── ConditionsNotKept   the store of objects ignores conditions of writes
     └── DataDirLocked       another process works on this data directory
 
 *Missing*, *unknown* and *corrupt* are never mistaken for one another.
@@ -66,12 +70,35 @@ class ProcessUnavailable(Unavailable):
     """Another process of the broker has ended or cannot be reached now: try again later."""
 
 
+class AccessDenied(Unavailable):
+    """The store of objects refused the credentials, or what they may do; nothing was done.
+
+    It stays so until someone changes the credentials or the permissions.
+    """
+
+
 class Fenced(StorageError):
     """Another owner recovered the segment or changed the record; stop, and acknowledge nothing."""
 
 
 class BadVersion(StorageError):
     """The key's version is not the expected one: read it again, then decide what to write."""
+
+
+class NoObject(StorageError):
+    """The object does not exist: it was never created, or it was deleted."""
+
+
+class ObjectChanged(StorageError):
+    """The object does not have the expected tag, or another write is in progress.
+
+    Nothing was written by this request, but an earlier attempt with an unknown outcome may have
+    written: read the object again.
+    """
+
+
+class ConditionsNotKept(StorageError):
+    """The store of objects ignores conditions of writes: it must not be the primary storage."""
 
 
 class DataDirLocked(StorageError):

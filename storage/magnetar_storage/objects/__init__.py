@@ -1,0 +1,1 @@
+"""Stores of objects, such as S3: their contract, and what is built on the contract alone."""
