@@ -46,8 +46,8 @@ FAULTS = (
             "            file.write_through(0, [head, CLEAN_END])\n"
             "        finally:\n"
             "            file.close()\n"
-            "        self._disk.rename(spare, name)\n"
-            '        self._disk.sync_dir("journal")\n'
+            "        try:\n"
+            "            self._disk.rename(spare, name)\n"
         ),
         (
             "            self._disk.rename(spare, name)\n"
@@ -55,6 +55,8 @@ FAULTS = (
             "            file.write_through(0, [head, CLEAN_END])\n"
             "        finally:\n"
             "            file.close()\n"
+            "        try:\n"
+            "            pass\n"
         ),
     ),
     Fault(

@@ -327,6 +327,7 @@ class JournalFiles:
             self._disk.rename(spare, name)
         except FileNotFoundError:
             # On a full disk a checkpoint, in its own thread, removes every spare file.
+            # promise[return False -> raise]: the journal goes on with another file then
             return False
         return True
 
