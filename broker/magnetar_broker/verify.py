@@ -147,7 +147,8 @@ def _progress(size: int) -> Iterator[Progress]:
 def as_json(report: Report) -> str:
     """Return the report as one JSON object."""
     problems = [asdict(problem) | {"entries": problem.entries} for problem in report.problems]
-    counts = {name: getattr(report, name) for name in ("topics", "segments", "entries", "bytes")}
+    names = ("topics", "segments", "entries", "bytes", "remote")
+    counts = {name: getattr(report, name) for name in names}
     return json.dumps({"damaged": report.damaged, "checked": counts, "problems": problems})
 
 
@@ -161,6 +162,8 @@ def as_text(report: Report) -> str:
         f"{report.topics} topics, {report.segments} segments, {report.entries} entries, "
         f"{report.bytes / 1e6:.1f} MB checked: {verdict}"
     )
+    if report.remote:
+        lines.append(f"not checked: {report.remote} segments that are only in a store of objects")
     return "\n".join(lines)
 
 

@@ -207,6 +207,47 @@ class SegmentStore(Protocol):
         """Make everything durable, checkpoint, and release the data directory."""
 
 
+@dataclass(frozen=True, slots=True)
+class SegmentCopy:
+    """A copy of a finished segment in a store of objects, byte for byte."""
+
+    place: str
+    """The store of objects, without secrets: `s3://bucket/prefix?region=...`."""
+    name: str
+    """The name of the object; never used again for another one."""
+    size: int = 0
+    """The bytes of the object, once the copy is complete."""
+    completed_ms: int = 0
+    """The time at which the copy was complete; 0 while the object may be missing."""
+    is_only: bool = False
+    """Whether the entries are read from here because the segment is deleted from the store."""
+
+
+class SegmentCopies(Protocol):
+    """Makes, reads and deletes copies of finished segments in stores of objects.
+
+    Every call may raise `Unavailable`, also if an object is missing: a wrong place looks the same.
+    """
+
+    def new_name(self, segment: SegmentId) -> str:
+        """Return a name for an object that no object has had."""
+
+    async def upload(
+        self, segment: SegmentId, copy: SegmentCopy, goes_on: Callable[[], bool]
+    ) -> int:
+        """Copy a settled segment of the store and verify the copy; returns the object's bytes.
+
+        `goes_on` is called from another thread; when it returns False the copying ends soon, with
+        `LogClosed`.  `Corrupt` if the segment is damaged: then nothing is copied.
+        """
+
+    async def reader(self, segment: SegmentId, copy: SegmentCopy) -> SegmentReader:
+        """Open a reader of a complete copy."""
+
+    async def delete(self, copy: SegmentCopy) -> None:
+        """Delete the object; a missing object is not an error."""
+
+
 PAGE = 1000
 """The most keys that a listing of metadata returns by default."""
 PAGE_BYTES = 4 << 20

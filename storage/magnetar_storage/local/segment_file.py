@@ -361,6 +361,14 @@ def take_run(data: bytes, blocks: Blocks, first: int, max_entries: int, max_byte
     return Run(first, payloads, counts)
 
 
+def first_damaged(data: bytes, blocks: Blocks) -> int | None:
+    """Return the first of the blocks that is not what was written; None if all are intact."""
+    for block in range(len(blocks.firsts) - 1):
+        if _block(data, blocks, block) is None:
+            return block
+    return None
+
+
 def _block(data: bytes, blocks: Blocks, block: int) -> Record | None:
     """Return the record that makes up a block; None unless it is intact."""
     record = record_at(data, blocks.offsets[block] - blocks.offsets[0])

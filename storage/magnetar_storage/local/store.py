@@ -37,7 +37,7 @@ from magnetar_storage.local.segment_file import Index
 from magnetar_storage.local.segment_writer import LocalReader, LocalSegment, LocalWriter
 from magnetar_storage.local.spare_segments import Made, SpareSegments
 from magnetar_storage.local.write_behind import Capture, Take, WriteBehind
-from magnetar_storage.runtime.disk import Disk, Lock
+from magnetar_storage.runtime.disk import Disk, Lock, ReadableDisk
 from magnetar_storage.runtime.execution import Clock, Done, Promise, Workers, settling
 from magnetar_storage.runtime.mutex import Mutex
 from magnetar_storage.space.disk_space import SpaceState
@@ -290,6 +290,11 @@ class LocalStore:
             await promise
         if segment not in self._finished:
             raise NoSegment(f"segment {segment} was deleted")
+
+    async def finished_file(self, segment: SegmentId) -> ReadableDisk:
+        """Finish the segment, and return the disk that has its file."""
+        await self.finish(segment)
+        return self._disk
 
     async def checkpoint(self) -> None:
         """Bring segment files up to date and drop the journal before now."""

@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass, field
 
-from magnetar_storage.interfaces import MetadataStore, SegmentStore
+from magnetar_storage.interfaces import MetadataStore, SegmentCopies, SegmentStore
 from magnetar_storage.log.cache import EntryCache
 from magnetar_storage.log.damage import FoundDamage
+from magnetar_storage.log.no_copies import NoCopies
 from magnetar_storage.log.read_budget import ReadBudget
 from magnetar_storage.log.roll_limits import RollLimits
 from magnetar_storage.log.run_sizes import RunSizes
@@ -35,3 +36,5 @@ class Engine:
     """Whether entries of logs that are opened may begin with broker entry metadata from now on."""
     space: SpaceState = field(default_factory=SpaceState)
     """Whether the disk has room."""
+    copies: SegmentCopies = field(default_factory=NoCopies)
+    """The copies of finished segments in stores of objects."""

@@ -16,6 +16,7 @@ from magnetar_storage.log.engine import Engine
 from magnetar_storage.log.log_reader import LogReader
 from magnetar_storage.log.log_record import LogRecord, Segment
 from magnetar_storage.log.log_state import LogState
+from magnetar_storage.log.offloading import Offloading
 from magnetar_storage.log.rewritable import Needed
 from magnetar_storage.log.rewriting import COPY_BYTES, Rewriting
 from magnetar_storage.log.rollover import Rollover
@@ -99,6 +100,7 @@ class Log(LogState):
         self.compacting = Mutex(engine.clock)
         """Held while compacted data is being written; that ends soon when the log fails."""
         self._rewriting: Rewriting | None = None
+        self._offloading: Offloading | None = None
         self.before_append: Callable[[LogRun], None] | None = None
         """Called for each run before it is appended, if messages are counted (`next_message`); it
         may add to the payloads."""
@@ -167,7 +169,10 @@ class Log(LogState):
         self.entries.close()
 
     async def delete(self) -> None:
-        """Delete every segment, then the record."""
+        """Delete every segment and every copy, then the record.
+
+        `Unavailable` if the place of a copy cannot be reached: the record stays, and lists it.
+        """
         await self._end_work(LogClosed(f"{self.key} was deleted"))
         self.engine.damage.forget_segments([segment.id for segment in self.record.segments])
         await self.rollover.discard_unlisted()
@@ -179,6 +184,7 @@ class Log(LogState):
         while not await self.stored_record.remove():
             await self.stored_record.commit(LogRecord.emptied)
             await self.stored_record.empty_trash()
+            await self.offloading.delete_unused()
         self.index()
 
     async def _end_work(self, reason: StorageError) -> None:
@@ -188,6 +194,8 @@ class Log(LogState):
         self.failed = self.failed or reason
         if self._rewriting is not None:
             await self._rewriting.ended()
+        if self._offloading is not None:
+            await self._offloading.ended()
         await self.compacting.idle()
         await self.rollover.idle()
 
@@ -254,6 +262,13 @@ class Log(LogState):
         self.reclaimed()
         await self.stored_record.empty_trash()
         return len(doomed)
+
+    @property
+    def offloading(self) -> Offloading:
+        """Moves segments to a store of objects; few logs need it."""
+        if self._offloading is None:
+            self._offloading = Offloading(self, self.stored_record, self.entries)
+        return self._offloading
 
     async def reclaim(self, needed: Needed, before: int, max_bytes: int = COPY_BYTES) -> int:
         """Delete entries that are not needed from segments that end at or below `before`.

@@ -75,8 +75,16 @@ class LogReader:
         self.from_cache = self.from_disk = 0
         """Entries that were read for delivery; counted by the callers that deliver."""
 
-    async def _segment(self, segment: SegmentId) -> SegmentReader:
-        return await self._segments.get(segment, self._store.reader)
+    async def _segment(self, segment: Segment) -> SegmentReader:
+        return await self._segments.get(segment.id, partial(self._open, segment))
+
+    async def _open(self, segment: Segment, number: SegmentId) -> SegmentReader:
+        """Open a whole segment where its entries are: in the store, or in a store of objects."""
+        copy = segment.copy
+        # promise[is_only -> completed_ms]: what is in the store is read from there
+        if copy is not None and copy.is_only:
+            return await self._state.engine.copies.reader(number, copy)
+        return await self._store.reader(number)
 
     async def _sparse_segment(self, segment: SegmentId) -> SparseReader:
         return await self._sparse.get(segment, partial(SparseReader.open, self._store))
@@ -115,12 +123,13 @@ class LogReader:
             try:
                 return await self._read_in(segment, base, offset, limit, max_bytes)
             except StorageError as error:
-                if segment.stored_in in state.record.stored:
+                if segment in state.record.segments:
                     if isinstance(error, LASTING):
                         # promise: damage that a read meets is known from then on
                         state.engine.damage.add(self.damage_at(offset, error))
                     raise
-                # It was trimmed or rewritten while it was read: look again where its entries are.
+                # It was trimmed, rewritten or moved to a store of objects while it was read: look
+                # again where its entries are.
 
     def behind_damage(self, offset: int, error: Corrupt | NoSegment) -> int:
         """Return the offset at which to continue after `read` raised `error`: after the entries
@@ -147,7 +156,7 @@ class LogReader:
         self, segment: Segment, base: int, offset: int, max_entries: int, max_bytes: int
     ) -> Run:
         if segment.is_whole:
-            reader = await self._segment(segment.id)
+            reader = await self._segment(segment)
             run = await reader.read(offset - base, max_entries, max_bytes)
             return Run(run.first + base, run.payloads, run.counts)
         if segment.kept_in is None:
@@ -167,7 +176,7 @@ class LogReader:
         _, segment, base = self._state.segment_at(offset)
         try:
             if segment.is_whole:
-                reader = await self._segment(segment.id)
+                reader = await self._segment(segment)
                 return await reader.stored_bytes(offset - base, stop - base)
             if segment.kept_in is not None:
                 sparse = await self._sparse_segment(segment.kept_in)
@@ -239,7 +248,7 @@ class LogReader:
         at, segment, base = state.segment_at(offset)  # valid until the next await only
         messages = await self._messages_base(at)
         if segment.is_whole:
-            reader = await self._segment(segment.id)
+            reader = await self._segment(segment)
             return messages + reader.messages_before(offset - base)
         behind = messages + segment.messages
         if offset == base or segment.kept_in is None:
@@ -253,7 +262,7 @@ class LogReader:
         state = self._state
         if state.messages[at] >= 0:
             return state.messages[at]
-        before, entries = state.record.segments[at - 1].id, state.bases[at] - state.bases[at - 1]
+        before, entries = state.record.segments[at - 1], state.bases[at] - state.bases[at - 1]
         messages = await self._messages_base(at - 1)
         reader = await self._segment(before)
         return messages + reader.messages_before(entries)

@@ -7,6 +7,9 @@ segment starts at `first_offset`, each next one where the one before it ends.
 A segment of which few entries were needed may have been *rewritten*: its remaining `kept`
 entries are in another segment of the store, the sparse segment `kept_in`.  It still counts all of
 its entries, so no position changes.
+
+A whole segment may have a `copy` in a store of objects.  The record lists it before it is uploaded,
+and until it is deleted: no object is unknown.
 """
 
 import json
@@ -15,7 +18,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from magnetar_storage.errors import Corrupt
-from magnetar_storage.interfaces import Sealed, SegmentId
+from magnetar_storage.interfaces import Sealed, SegmentCopy, SegmentId
 from magnetar_storage.log.compacted_record import Compacted
 
 RECORD_VERSION = 1
@@ -32,6 +35,8 @@ LOST_VERSION = 6
 BROKER_METADATA_VERSION = 7
 """The version of the record of a log whose entries may begin with broker entry metadata: earlier
 releases would send that to clients that did not ask for it."""
+COPIED_VERSION = 8
+"""The version of a record with copies of segments, which earlier releases would miss."""
 
 OPTIONAL = ("entries", "kept", "kept_in", "cursor_segment")
 """Fields that may be null; all other fields with a single value are numbers."""
@@ -54,6 +59,8 @@ class Segment:
     """The sparse segment that holds the remaining entries; None if there are none."""
     lost: tuple[tuple[int, int], ...] = ()
     """Damaged entries that count as deleted, in order: each from the first to before the second."""
+    copy: SegmentCopy | None = None
+    """The copy in a store of objects, complete or not."""
 
     def settled(self, end: Sealed, now_ms: int) -> "Segment":
         """Return the segment with its end set."""
@@ -66,8 +73,20 @@ class Segment:
         return self.kept is None
 
     @property
+    def is_copied(self) -> bool:
+        """Whether there is a complete copy in a store of objects."""
+        return self.copy is not None and self.copy.completed_ms > 0
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether the entries are only in a store of objects."""
+        return self.copy is not None and self.copy.is_only
+
+    @property
     def stored_in(self) -> SegmentId | None:
-        """The segment of the store that holds the entries; None if no entry remains."""
+        """The segment of the store that holds the entries; None if no entry is in the store."""
+        if self.is_remote:
+            return None
         return self.id if self.kept is None else self.kept_in
 
     def has_lost(self, first: int, last: int) -> bool:
@@ -101,6 +120,8 @@ class LogRecord:
     """The time of the log's creation; 0 if a release before version 5 created it."""
     has_broker_metadata: bool = False
     """Whether entries may begin with broker entry metadata."""
+    copy_trash: tuple[SegmentCopy, ...] = ()
+    """Copies to be deleted, of which some may never have been made."""
 
     @property
     def stored(self) -> set[SegmentId]:
@@ -129,6 +150,16 @@ class LogRecord:
         """Replace the segment with the id of `changed`."""
         segments = tuple(changed if s.id == changed.id else s for s in self.segments)
         return replace(self, segments=segments)
+
+    def with_copies(self, copies: Mapping[SegmentId, SegmentCopy]) -> "LogRecord":
+        """Set the copies of these segments; what they replace becomes trash.
+
+        A segment whose copy is the only one of its entries from now on becomes trash, too.
+        """
+        segments = tuple(
+            replace(s, copy=copies[s.id]) if s.id in copies else s for s in self.segments
+        )
+        return self._discarding(replace(self, segments=segments))
 
     def with_rewritten(self, rewritten: Iterable[Segment]) -> "LogRecord":
         """Replace the segments with the ids of rewritten ones; what they replace becomes trash.
@@ -177,14 +208,24 @@ class LogRecord:
             delay_segments=(),
             compacted=None,
             trash=tuple(sorted(self.listed)),
+            copy_trash=self.copy_trash + tuple(self._copies.values()),
         )
 
+    @property
+    def _copies(self) -> dict[str, SegmentCopy]:
+        """The copies of the segments, by the name of the object."""
+        return {s.copy.name: s.copy for s in self.segments if s.copy is not None}
+
     def _discarding(self, after: "LogRecord") -> "LogRecord":
-        """Return `after` with the segments that only the present record uses added to its trash."""
+        """Return `after` with what only the present record uses added to its trash."""
         kept = tuple(t for t in after.trash if t not in after.stored)
         # promise[without + tuple(sorted(self.stored - after.stored))]: what was rewritten is
         #   deleted
-        return replace(after, trash=kept + tuple(sorted(self.stored - after.stored)))
+        trash = kept + tuple(sorted(self.stored - after.stored))
+        copies = after._copies
+        unused = tuple(copy for name, copy in self._copies.items() if name not in copies)
+        # promise[without + unused]: the copies of segments that are deleted are deleted
+        return replace(after, trash=trash, copy_trash=after.copy_trash + unused)
 
     # The stored form ------------------------------------------------------------
 
@@ -201,6 +242,10 @@ class LogRecord:
             del fields["terminated"]
         if self.terminated_at is None:
             del fields["terminated_at"]
+        if self.copy_trash:
+            fields["copy_trash"] = [asdict(copy) for copy in self.copy_trash]
+        else:
+            del fields["copy_trash"]
         # At the beginning, for `is_unused`.
         first = {name: fields.pop(name) for name in ("created_ms", "has_broker_metadata")}
         head = {"version": self._version()} | {name: one for name, one in first.items() if one}
@@ -208,18 +253,18 @@ class LogRecord:
 
     def _version(self) -> int:
         """Return the lowest version whose releases understand the record."""
-        if self.has_broker_metadata:
-            return BROKER_METADATA_VERSION
-        if any(segment.lost for segment in self.segments):
-            return LOST_VERSION
-        if self.created_ms:
-            return CREATED_VERSION
-        if self.terminated:
-            return TERMINATED_VERSION
-        if self.compacted is not None:
-            return COMPACTED_VERSION
-        whole = all(segment.is_whole for segment in self.segments)
-        return RECORD_VERSION if whole else REWRITTEN_VERSION
+        segments = self.segments
+        has_copies = bool(self.copy_trash) or any(one.copy is not None for one in segments)
+        needed = (
+            (COPIED_VERSION, has_copies),
+            (BROKER_METADATA_VERSION, self.has_broker_metadata),
+            (LOST_VERSION, any(one.lost for one in segments)),
+            (CREATED_VERSION, self.created_ms),
+            (TERMINATED_VERSION, self.terminated),
+            (COMPACTED_VERSION, self.compacted is not None),
+            (REWRITTEN_VERSION, not all(one.is_whole for one in segments)),
+        )
+        return next((version for version, is_needed in needed if is_needed), RECORD_VERSION)
 
     @classmethod
     def decode(cls, key: str, value: bytes) -> "LogRecord":
@@ -228,9 +273,8 @@ class LogRecord:
             fields = json.loads(value)
             version = fields.pop("version")
             # A later release may have stored what this one would drop at its first change.
-            if not RECORD_VERSION <= version <= BROKER_METADATA_VERSION:
-                most = BROKER_METADATA_VERSION
-                why = f"record version {version}; this release reads up to {most}"
+            if not RECORD_VERSION <= version <= COPIED_VERSION:
+                why = f"record version {version}; this release reads up to {COPIED_VERSION}"
                 raise Corrupt(key, 0, why)
             segments = tuple(map(_decoded, fields.pop("segments")))
             delays = _ids(fields.pop("delay_segments", ()))
@@ -240,10 +284,11 @@ class LogRecord:
             terminated = fields.pop("terminated", False) is True
             last = _position(fields.pop("terminated_at", None))
             broker_metadata = fields.pop("has_broker_metadata", False) is True
+            copies = tuple(map(_decoded_copy, fields.pop("copy_trash", ())))
             return cls(
                 segments=segments, delay_segments=delays, trash=trash, properties=properties,
                 compacted=compacted, terminated=terminated, terminated_at=last,
-                has_broker_metadata=broker_metadata, **_numbers(fields),
+                has_broker_metadata=broker_metadata, copy_trash=copies, **_numbers(fields),
             )  # fmt: skip
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise Corrupt(key, 0, f"the metadata record cannot be read: {error}") from error
@@ -305,9 +350,19 @@ def _united(
 
 
 def _decoded(fields: dict[str, Any]) -> Segment:
-    """Decode a segment, whose fields have `lost` only if there is any."""
+    """Decode a segment, whose fields have `lost` and `copy` only if there is any."""
     lost = tuple((first, stop) for first, stop in map(_ids, fields.pop("lost", ())))
-    return Segment(lost=lost, **_numbers(fields))
+    copy = fields.pop("copy", None)
+    return Segment(
+        lost=lost, copy=None if copy is None else _decoded_copy(copy), **_numbers(fields)
+    )
+
+
+def _decoded_copy(fields: dict[str, Any]) -> SegmentCopy:
+    place, name, is_only = fields.pop("place"), fields.pop("name"), fields.pop("is_only") is True
+    if not isinstance(place, str) or not isinstance(name, str):
+        raise TypeError(f"copy: expected texts but got {place!r} and {name!r}")
+    return SegmentCopy(place, name, is_only=is_only, **_numbers(fields))
 
 
 def _encoded(segment: Segment) -> dict[str, Any]:
@@ -318,4 +373,8 @@ def _encoded(segment: Segment) -> dict[str, Any]:
         del fields["kept"], fields["kept_in"]
     if not segment.lost:
         del fields["lost"]
+    if segment.copy is None:
+        del fields["copy"]
+    else:
+        fields["copy"] = asdict(segment.copy)
     return fields

@@ -58,6 +58,13 @@ def units(record: LogRecord, before: int) -> Iterator[Unit]:
         if segment.entries is None or start + segment.entries > before:
             break
         stop = start + segment.entries
+        if segment.copy is not None:
+            # promise: a segment with a copy is not rewritten
+            # Its space is to be freed by the copy, and the copy is paid for already.
+            if unit is not None:
+                yield unit
+            unit, start = None, stop
+            continue
         # Segments whose entries are in one sparse segment can only be rewritten together.
         if unit is not None and unit.takes(segment):
             unit.segments.append(segment)

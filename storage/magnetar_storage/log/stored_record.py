@@ -51,9 +51,12 @@ class StoredRecord:
             state.record = record
 
     async def remove(self) -> bool:
-        """Delete the record if it lists no segment; otherwise return False. Later changes fail."""
+        """Delete the record if it lists no segment and no copy, else return False.
+
+        Later changes fail.
+        """
         async with self._committing.held():
-            if self._state.record.listed:
+            if self._state.record.listed or self._state.record.copy_trash:
                 return False
             await self._engine.metadata.delete(self._state.key, self._version)
             return True

@@ -34,6 +34,11 @@ class ForeignDirectory:
             found = await self._files.load(segment)
         return LocalReader(found, self._disk, self._reads)
 
+    async def finished_file(self, segment: SegmentId) -> ReadableDisk:
+        """Ask the holder to finish the segment, and return the disk that has its file."""
+        await self._holder.finish(segment)
+        return self._disk
+
     async def origin(self, segment: SegmentId) -> SegmentOrigin | None:
         await self._holder.finish(segment)
         named = await self._reads.run(partial(segment_origin.read, self._disk, segment))

@@ -16,6 +16,7 @@ from magnetar_storage.local.segment_writer import LocalReader, LocalWriter
 from magnetar_storage.local.store import LocalStore
 from magnetar_storage.multi_store import belonging
 from magnetar_storage.multi_store.foreign_directory import ForeignDirectory
+from magnetar_storage.runtime.disk import ReadableDisk
 
 
 class JoinedStore:
@@ -105,6 +106,10 @@ class JoinedStore:
 
     async def reader(self, segment: SegmentId) -> LocalReader:
         return await self._directory(segment).reader(segment)
+
+    async def finished_file(self, segment: SegmentId) -> ReadableDisk:
+        """Finish a segment, and return the disk of the directory that has its file."""
+        return await self._directory(segment).finished_file(segment)
 
     async def delete(self, segment: SegmentId) -> None:
         found = self._directories.get(directory_of(segment))

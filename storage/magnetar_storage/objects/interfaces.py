@@ -42,23 +42,27 @@ class ListedObject(NamedTuple):
     """The time at which it was written, by the clock of the store."""
 
 
-class Objects(Protocol):
-    """A store of objects.  Every method may raise `Unavailable`, of which `AccessDenied` is one."""
+class ReadableObjects(Protocol):
+    """The part of a store of objects that reading a known object needs."""
 
     def size(self, name: str) -> int:
         """Return the size of an object; `NoObject` if it does not exist."""
+
+    def read(self, name: str, offset: int, size: int) -> bytes:
+        """Read up to `size` bytes at `offset`; `NoObject` if the object does not exist.
+
+        Fewer are returned only at the end of the object, and none beyond it.
+        """
+
+
+class Objects(ReadableObjects, Protocol):
+    """A store of objects.  Every method may raise `Unavailable`, of which `AccessDenied` is one."""
 
     def tag(self, name: str) -> str:
         """Return the tag of an object for `replace`; `NoObject` if it does not exist.
 
         A caller that reads the object asks for the tag before: then a change in between makes
         `replace` fail.  An object that is written again with equal bytes may keep its tag.
-        """
-
-    def read(self, name: str, offset: int, size: int) -> bytes:
-        """Read up to `size` bytes at `offset`; `NoObject` if the object does not exist.
-
-        Fewer are returned only at the end of the object, and none beyond it.
         """
 
     def create(self, name: str, data: Sequence[bytes]) -> Creation:

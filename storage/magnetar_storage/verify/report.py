@@ -41,6 +41,8 @@ class Report:
     segments: int = 0
     entries: int = 0
     bytes: int = 0
+    remote: int = 0
+    """The segments that are only in a store of objects, of which nothing is checked."""
 
     @property
     def damaged(self) -> bool:

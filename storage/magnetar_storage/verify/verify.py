@@ -137,7 +137,9 @@ class _Walk:
         start = log.first_offset
         for listed in log.segments:
             stop = start + (listed.entries or 0)
-            if listed.is_whole:
+            if listed.is_remote:
+                self._report.remote += 1
+            elif listed.is_whole:
                 self._compare_whole(listed.id, listed.entries)
             elif listed.kept_in is not None:
                 kept.setdefault(listed.kept_in, []).append((start, stop, listed.held))

@@ -9,9 +9,11 @@ import pytest
 
 from fakes.faulty_disk import FaultyDisk
 from fakes.local_store import TINY
+from fakes.logs import numbered
 from fakes.memory_metadata import MemoryMetadata
 from fakes.origins import MESSAGES
 from fakes.runs import append
+from fakes.tiered import TieredWorld
 from fakes.world import InlineWorkers, ManualClock, ManualTasks, run
 from magnetar_storage.compacted.compacted_part import Stretch
 from magnetar_storage.compacted.compacted_writer import CompactedWriter, Scratch
@@ -489,3 +491,17 @@ def test_so_is_that_of_a_rewritten_segment() -> None:
     directory.record = replace(directory.record, segments=(first, *directory.record.segments[1:]))
     directory.record = directory.record.with_lost({first.id: [(4, 5)]})
     assert only(directory.verify()).damage, "another one was"
+
+
+def test_segments_that_are_only_in_a_store_of_objects_are_not_missing() -> None:
+    world = TieredWorld()
+    log = world.open()
+    world.append(log, *numbered(0, 10))
+    world.move(log)
+    world.do(log.close())
+    world.do(world.store.close())
+    record = world.record()
+    assert record is not None
+    report = verify(world.disk, {KEY: record.encode()})
+    assert not report.problems
+    assert (report.remote, report.entries) == (3, 1)

@@ -1,0 +1,28 @@
+"""The `SegmentCopies` of a process that has no store of objects, such as an offline tool."""
+
+from collections.abc import Callable
+from typing import NoReturn
+
+from magnetar_storage.errors import Unavailable
+from magnetar_storage.interfaces import SegmentCopy, SegmentId, SegmentReader
+
+
+class NoCopies:
+    """Refuses every call: nothing is known of the objects."""
+
+    def new_name(self, segment: SegmentId) -> str:
+        return self._refuse(f"segment {segment}")
+
+    async def upload(
+        self, segment: SegmentId, copy: SegmentCopy, goes_on: Callable[[], bool]
+    ) -> int:
+        return self._refuse(f"segment {segment}")
+
+    async def reader(self, segment: SegmentId, copy: SegmentCopy) -> SegmentReader:
+        return self._refuse(f"segment {segment}, which is only in {copy.place}")
+
+    async def delete(self, copy: SegmentCopy) -> None:
+        self._refuse(f"{copy.name} in {copy.place}")
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise Unavailable(f"this process has no store of objects for {what}")

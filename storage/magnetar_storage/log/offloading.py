@@ -1,0 +1,110 @@
+"""Offloading: moving settled segments of a log to a store of objects.
+
+The record lists a copy before it is uploaded, and until it is deleted.  The segment is deleted from
+the store by a later change of the record, which only a complete copy allows.
+"""
+
+from collections.abc import Collection
+from dataclasses import replace
+from functools import partial
+
+from magnetar_storage.interfaces import SegmentCopy, SegmentId
+from magnetar_storage.log.log_reader import LogReader
+from magnetar_storage.log.log_record import LogRecord, Segment
+from magnetar_storage.log.log_state import LogState
+from magnetar_storage.log.stored_record import StoredRecord
+from magnetar_storage.runtime.mutex import Mutex
+
+
+class _Gone(Exception):
+    """The log does not list the segment any more, or only a part of its entries."""
+
+
+class Offloading:
+    """Copies segments of one log, deletes what is copied, and deletes copies; one at a time."""
+
+    def __init__(self, state: LogState, stored: StoredRecord, entries: LogReader) -> None:
+        self._state = state
+        self._stored = stored
+        self._entries = entries
+        self._copies = state.engine.copies
+        self._running = Mutex(state.engine.clock)
+
+    async def copy(self, number: SegmentId, place: str) -> bool:
+        """Copy a settled segment to a place, unless it has a complete copy.
+
+        Returns False if the log does not list the segment as a whole any more.  If it raises an
+        error the next call begins again.
+        """
+        async with self._running.held():
+            try:
+                if _whole(self._state.record, number).is_copied:
+                    return True
+                copy = SegmentCopy(place, self._copies.new_name(number))
+                # promise: the record lists a copy before it exists
+                await self._stored.commit(partial(_with_copy, number, copy))
+                size = await self._copies.upload(number, copy, self._goes_on)
+                now_ms = self._state.engine.clock.now_ms()
+                complete = replace(copy, size=size, completed_ms=now_ms)
+                await self._stored.commit(partial(_with_copy, number, complete))
+            except _Gone:
+                return False
+            return True
+
+    async def drop(self, numbers: Collection[SegmentId]) -> None:
+        """Delete segments from the store of which there are complete copies; ignore all others."""
+        async with self._running.held():
+            dropped = [
+                segment
+                for segment in self._state.record.segments
+                # promise[segment.is_copied and -> True and]: only a complete copy replaces it
+                if segment.is_copied and not segment.is_remote and segment.id in numbers
+            ]
+            if not dropped:
+                return
+            await self._stored.commit(partial(_without_local, dropped))
+            # Their readers are of the store.
+            self._entries.moved(dropped)
+            await self._stored.empty_trash()
+
+    async def delete_unused(self) -> None:
+        """Delete copies that the log does not need any more.
+
+        `Unavailable` if their place cannot be reached: they stay listed.
+        """
+        # Behind an upload that is running, whose object would otherwise come after its deletion.
+        async with self._running.held():
+            doomed = self._state.record.copy_trash
+            for copy in doomed:
+                await self._copies.delete(copy)
+            if doomed:
+                await self._stored.commit(
+                    lambda record: replace(
+                        record, copy_trash=tuple(c for c in record.copy_trash if c not in doomed)
+                    )
+                )
+
+    async def ended(self) -> None:
+        """Wait until nothing is being copied; it ends soon when the log has failed."""
+        await self._running.idle()
+
+    def _goes_on(self) -> bool:
+        return self._state.failed is None
+
+
+def _whole(record: LogRecord, number: SegmentId) -> Segment:
+    for segment in record.segments:
+        if segment.id == number and segment.entries is not None and segment.is_whole:
+            return segment
+    raise _Gone
+
+
+def _with_copy(number: SegmentId, copy: SegmentCopy, record: LogRecord) -> LogRecord:
+    _whole(record, number)
+    return record.with_copies({number: copy})
+
+
+def _without_local(dropped: Collection[Segment], record: LogRecord) -> LogRecord:
+    """Return the record with copies that are the only ones; a trimmed segment has none."""
+    only = {s.id: replace(s.copy, is_only=True) for s in dropped if s.copy is not None}
+    return record.with_copies(only)

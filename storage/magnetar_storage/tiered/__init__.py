@@ -1,0 +1,1 @@
+"""Copies of finished segments in stores of objects: made, verified, read, deleted."""

@@ -1,0 +1,116 @@
+"""Reads of objects with read-ahead: a request costs more than its bytes.
+
+Whoever reads an object in order gets pieces that grow with every request; a read elsewhere gets
+little more than it asks for.  The pieces that were read last are kept, up to a limit of bytes.
+"""
+
+from collections import OrderedDict
+from typing import Final, NamedTuple
+
+from magnetar_storage.errors import NoObject, Unavailable
+from magnetar_storage.objects.interfaces import Objects
+
+FIRST_BYTES: Final = 128 << 10
+"""The size of a read that follows no other one."""
+MOST_BYTES: Final = 4 << 20
+"""The size up to which the reads of one reader grow."""
+GROWTH: Final = 4
+"""The factor by which each read in order is larger than the one before."""
+
+
+class _Piece(NamedTuple):
+    """A part of an object; the next read in order begins at `end`."""
+
+    name: str
+    start: int
+    data: bytes
+    asked: int
+    """The bytes that were asked for, of which the end of the object may lack some."""
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.data)
+
+
+class ReadAhead:
+    """Reads objects of one place; used in one thread."""
+
+    def __init__(self, objects: Objects, place: str, limit: int) -> None:
+        """Keep pieces of at most `limit` bytes together; `place` names the store in errors."""
+        self._objects = objects
+        self._place = place
+        self._limit = limit
+        self.kept_bytes = 0
+        """The bytes of the pieces in memory."""
+        # By name and end, because that is where a reader in order continues.  The oldest is first.
+        self._pieces: OrderedDict[tuple[str, int], _Piece] = OrderedDict()
+
+    def size(self, name: str) -> int:
+        """Return the size of an object."""
+        try:
+            return self._objects.size(name)
+        except NoObject as error:
+            raise self._missing(name) from error
+
+    def read(self, name: str, offset: int, size: int) -> bytes:
+        """Read up to `size` bytes; fewer only at the end of the object.
+
+        `Unavailable` if the object is missing: the place may be a wrong one, and what is listed
+        there must not be given up for that.
+        """
+        piece = self._containing(name, offset, size)
+        if piece is None:
+            piece = self._fetched(name, offset, size)
+        start = offset - piece.start
+        return piece.data[start : start + size]
+
+    def _containing(self, name: str, offset: int, size: int) -> _Piece | None:
+        for key, piece in reversed(self._pieces.items()):
+            is_within = piece.start <= offset and offset + size <= piece.end
+            if key[0] == name and is_within:
+                self._pieces.move_to_end(key)
+                return piece
+        return None
+
+    def _fetched(self, name: str, offset: int, size: int) -> _Piece:
+        """Read a piece that begins with these bytes, and keep it."""
+        before = self._before(name, offset)
+        ahead = FIRST_BYTES if before is None else min(before.asked * GROWTH, MOST_BYTES)
+        asked = max(size, ahead)
+        # What is left of the piece before is not asked for again.
+        kept = b"" if before is None else before.data[offset - before.start :]
+        try:
+            data = kept + self._objects.read(name, offset + len(kept), asked - len(kept))
+        except NoObject as error:
+            raise self._missing(name) from error
+        piece = _Piece(name, offset, data, asked)
+        if before is not None:
+            self._drop((name, before.end))
+        self._keep(piece)
+        return piece
+
+    def _before(self, name: str, offset: int) -> _Piece | None:
+        """Return the piece that a reader has reached the end of; None if there is none."""
+        for piece in reversed(self._pieces.values()):
+            if piece.name == name and piece.start < offset <= piece.end:
+                return piece
+        return None
+
+    def _keep(self, piece: _Piece) -> None:
+        key = (piece.name, piece.end)
+        if key in self._pieces:
+            self._drop(key)
+        self._pieces[key] = piece
+        self.kept_bytes += len(piece.data)
+        # The newest one stays, even if it is larger than the limit: it is about to be read.
+        while self.kept_bytes > self._limit and len(self._pieces) > 1:
+            self._drop(next(iter(self._pieces)))
+
+    def _drop(self, key: tuple[str, int]) -> None:
+        self.kept_bytes -= len(self._pieces.pop(key).data)
+
+    def _missing(self, name: str) -> Unavailable:
+        return Unavailable(
+            f"object {name} is missing in {self._place}: check that the place is the right one, "
+            "and put the object back from a copy of it"
+        )

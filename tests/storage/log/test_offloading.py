@@ -1,0 +1,309 @@
+"""Segments move to a store of objects, and no entry and no object is ever lost."""
+
+from dataclasses import replace
+
+import pytest
+
+from fakes.faulty_objects import Fault
+from fakes.logs import KEY, numbered
+from fakes.tiered import OTHER, PLACE, TieredWorld, copies_in
+from fakes.world import ManualPromise, start
+from magnetar_storage.errors import Corrupt, LogClosed, StorageError, Unavailable
+from magnetar_storage.interfaces import SegmentCopy, SegmentId
+from magnetar_storage.local import footer
+from magnetar_storage.local.segment_file import file_name
+from magnetar_storage.log.log import Log
+from magnetar_storage.log.log_record import LogRecord, Segment
+from magnetar_storage.log.offset_set import OffsetSet
+
+
+def filled(world: TieredWorld, entries: int = 10) -> Log:
+    log = world.open()
+    world.append(log, *numbered(0, entries))
+    return log
+
+
+def settled(log: Log) -> list[SegmentId]:
+    return [segment.id for segment in log.segments if segment.entries is not None]
+
+
+def test_moved_segments_are_read_from_the_objects() -> None:
+    world = TieredWorld()
+    log = filled(world)
+    moved = settled(log)
+    world.move(log)
+    for segment in moved:
+        assert file_name(segment) not in world.disk.names()
+    assert len(world.objects.names()) == len(moved) == 3
+    assert world.read_all(log) == numbered(0, 10)
+    world.append(log, *numbered(10, 12))
+    assert world.read_all(log) == numbered(0, 12)
+    assert world.do(log.entries.messages_before(5)) == 5
+    world.do(log.close())
+    assert world.read_all(world.open()) == numbered(0, 12), "after the topic was loaded again"
+
+
+def test_a_copied_segment_is_read_here_until_it_is_dropped() -> None:
+    world = TieredWorld()
+    log = filled(world)
+    assert world.do(log.offloading.copy(settled(log)[0], PLACE))
+    reads = world.objects.log.count
+    before = sum(map(reads, set(world.objects.log)))
+    assert world.read_all(log) == numbered(0, 10)
+    assert sum(map(reads, set(world.objects.log))) == before
+    world.do(log.offloading.drop(settled(log)))
+    assert [segment.is_remote for segment in log.segments] == [True, False, False, False]
+    assert world.read_all(log) == numbered(0, 10)
+
+
+def test_a_complete_copy_is_not_made_again() -> None:
+    world = TieredWorld()
+    log = filled(world)
+    world.move(log)
+    names = world.objects.names()
+    assert world.do(log.offloading.copy(settled(log)[0], OTHER))
+    assert world.objects.names() == names and not world.places[OTHER].names()
+
+
+def test_the_open_segment_is_not_copied() -> None:
+    world = TieredWorld()
+    log = filled(world)
+    assert not world.do(log.offloading.copy(log.segments[-1].id, PLACE))
+    assert not world.do(log.offloading.copy(log.segments[-1].id + 1, PLACE))
+    assert not world.stored()
+
+
+def test_trimmed_segments_leave_no_object() -> None:
+    world = TieredWorld()
+    log = filled(world)
+    world.move(log)
+    assert world.do(log.trim(6)) == 2
+    assert len(world.record().copy_trash) == 2  # type: ignore[union-attr]
+    world.do(log.offloading.delete_unused())
+    assert world.stored() == world.listed() and len(world.stored()) == 1
+    assert world.read_all(log) == numbered(6, 10)
+
+
+def test_a_deleted_log_leaves_no_object() -> None:
+    world = TieredWorld()
+    log = filled(world)
+    world.move(log)
+    world.do(log.trim(3))
+    world.do(log.delete())
+    assert not world.stored() and world.record() is None
+
+
+def test_a_log_whose_objects_cannot_be_deleted_stays_listed() -> None:
+    world = TieredWorld()
+    log = filled(world)
+    world.move(log)
+    world.objects.fault = lambda operation, name: Fault.BUSY
+    with pytest.raises(Unavailable, match="503"):
+        world.do(log.delete())
+    assert world.stored() == world.listed() and len(world.stored()) == 3
+    world.objects.fault = None
+    world.do(Log.remove(KEY, world.engine))
+    assert not world.stored() and world.record() is None
+
+
+def test_opening_and_publishing_need_no_store_of_objects() -> None:
+    world = TieredWorld()
+    log = filled(world)
+    world.move(log)
+    world.do(log.close())
+    world.objects.fault = lambda operation, name: Fault.LOST
+    log = world.open()
+    world.append(log, *numbered(10, 20))
+    assert world.do(log.entries.read(9, 1, 1)).payloads == [b"9"]
+    with pytest.raises(Unavailable):
+        world.do(log.entries.read(0, 1, 1))
+    assert world.do(log.trim(6)) == 2, "objects are deleted later"
+    world.objects.fault = None
+    assert world.read_all(log) == numbered(6, 20)
+
+
+@pytest.mark.parametrize("fault", [Fault.LOST, Fault.LANDED, Fault.LATE, Fault.EXPIRED])
+def test_a_failed_upload_is_made_again_under_another_name(fault: Fault) -> None:
+    world = TieredWorld()
+    log = filled(world)
+    segment = settled(log)[0]
+    world.objects.fault = lambda operation, name: fault if operation == "upload" else None
+    with pytest.raises(StorageError):
+        world.do(log.offloading.copy(segment, PLACE))
+    world.do(log.offloading.drop([segment]))
+    assert file_name(segment) in world.disk.names(), "an incomplete copy replaces nothing"
+    world.objects.fault = None
+    assert world.do(log.offloading.copy(segment, PLACE))
+    while world.objects.land():
+        pass  # the upload that was late
+    world.do(log.offloading.delete_unused())
+    assert world.stored() == world.listed() and len(world.stored()) == 1
+    assert world.read_all(log) == numbered(0, 10)
+
+
+def test_an_object_that_is_not_what_was_uploaded_is_no_copy() -> None:
+    world = TieredWorld()
+    log = filled(world)
+    segment = settled(log)[0]
+
+    def rot(operation: str, name: str) -> Fault | None:
+        if operation == "read" and name in world.objects.names():
+            data = bytearray(world.objects.content(name))
+            data[len(data) // 2] ^= 1
+            world.objects.put(name, bytes(data))
+        return None
+
+    world.objects.fault = rot
+    with pytest.raises(Unavailable, match="is not what was uploaded: its CRC-32C is"):
+        world.do(log.offloading.copy(segment, PLACE))
+    assert not log.segments[0].is_copied
+    world.do(log.offloading.drop([segment]))
+    assert world.read_all(log) == numbered(0, 10)
+
+
+def test_a_damaged_segment_is_not_copied() -> None:
+    world = TieredWorld()
+    log = filled(world)
+    segment = settled(log)[0]
+    world.do(world.store.finish(segment))
+    index, _ = footer.load(world.disk, segment)
+    world.disk.flip_bit(file_name(segment), index.offsets[1] - 1)
+    with pytest.raises(Corrupt, match="the entries are not what was written"):
+        world.do(log.offloading.copy(segment, PLACE))
+    assert not world.stored()
+
+
+def test_a_missing_object_is_no_damage() -> None:
+    """The place may be a wrong one: nothing may be given up for that."""
+    world = TieredWorld()
+    log = filled(world)
+    world.move(log)
+    for name in world.objects.names():
+        world.objects.delete(name)
+    with pytest.raises(Unavailable, match="is missing in s3://bucket/first: check"):
+        world.do(log.entries.read(0, 1, 1))
+    assert not log.engine.damage.of_segments(settled(log))
+
+
+def test_a_log_that_is_closed_ends_its_upload() -> None:
+    world = TieredWorld()
+    log = filled(world)
+    segment = settled(log)[0]
+
+    def close_meanwhile(operation: str, name: str) -> Fault | None:
+        if operation == "upload":
+            log.fail(LogClosed("closed"))
+        return None
+
+    world.objects.fault = close_meanwhile
+    with pytest.raises(LogClosed):
+        world.do(log.offloading.copy(segment, PLACE))
+    world.objects.fault = None
+    world.do(log.close())
+    log = world.open()
+    world.move(log)
+    world.do(log.offloading.delete_unused())
+    assert world.stored() == world.listed()
+    assert world.read_all(log) == numbered(0, 10)
+
+
+def test_a_segment_trimmed_while_it_is_copied_leaves_no_object() -> None:
+    world = TieredWorld()
+    log = filled(world)
+    segment = settled(log)[0]
+    trimmed: list[ManualPromise] = []
+
+    def trim_meanwhile(operation: str, name: str) -> Fault | None:
+        if operation == "upload" and not trimmed:
+            trimmed.append(start(log.trim(3)))
+        return None
+
+    world.objects.fault = trim_meanwhile
+    assert not world.do(log.offloading.copy(segment, PLACE))
+    world.clock.pump()
+    assert trimmed[0].result() == 1
+    world.do(log.offloading.delete_unused())
+    assert not world.stored()
+    assert world.read_all(log) == numbered(3, 10)
+
+
+def test_a_segment_with_a_copy_is_not_rewritten() -> None:
+    world = TieredWorld()
+    log = filled(world, 12)
+    segment = settled(log)[1]
+    assert world.do(log.offloading.copy(segment, PLACE))
+    needed = OffsetSet()
+    freed = world.do(log.reclaim(lambda start, stop, limit: needed, 10))
+    assert freed > 0
+    assert next(one.id for one in log.segments if one.is_whole and one.entries) == segment
+    assert [one.copy is not None for one in log.segments].count(True) == 1
+
+
+@pytest.mark.parametrize("lands", [False, True], ids=["refused", "landed"])
+@pytest.mark.parametrize("at", range(12))
+def test_a_crash_at_any_write_of_metadata_loses_nothing(at: int, lands: bool) -> None:
+    """The write fails, taking place or not, and the process starts again."""
+    world = TieredWorld()
+    log = filled(world)
+    first, second, third = settled(log)
+    writes = 0
+    put = world.metadata.put
+
+    async def fail(*asked: object) -> int:
+        nonlocal writes
+        writes += 1
+        if writes - 1 != at:
+            return await put(*asked)  # type: ignore[arg-type]
+        if lands:
+            await put(*asked)  # type: ignore[arg-type]
+        raise Unavailable("metadata cannot be written")
+
+    async def work() -> None:
+        await log.offloading.copy(first, PLACE)
+        await log.offloading.copy(second, PLACE)
+        await log.offloading.drop([first, second])
+        await log.trim(3)
+        await log.offloading.delete_unused()
+        await log.offloading.copy(third, OTHER)
+        await log.offloading.drop([third])
+
+    world.metadata.put = fail  # type: ignore[assignment]
+    try:
+        world.do(work())
+    except StorageError:
+        assert writes == at + 1
+    else:
+        assert writes <= at
+    world.metadata.put = put  # type: ignore[method-assign]
+    assert world.stored() <= world.listed(), "no object is unknown"
+    world.do(world.store.close())
+    world.start()
+    log = world.open()
+    assert world.read_all(log) == numbered(log.first_offset, 10)
+    assert log.first_offset in (0, 3)
+    world.do(log.offloading.delete_unused())
+    complete = {(c.place, c.name) for c in copies_in(world.record()) if c.completed_ms}
+    assert complete <= world.stored() <= world.listed(), "what is listed as complete is there"
+    world.move(log)
+    assert world.read_all(log) == numbered(log.first_offset, 10)
+
+
+def test_a_record_with_copies_is_stored_and_read_back() -> None:
+    copy = SegmentCopy("file:///objects", "data/1-x.seg", 300, 17, is_only=True)
+    other = replace(copy, name="data/1-y.seg", completed_ms=0, size=0, is_only=False)
+    segments = (Segment(1, 5, 3, 3, 30, 6, copy=copy), Segment(2, 7, copy=other), Segment(3, 8))
+    record = LogRecord(epoch=2, segments=segments, copy_trash=(other,))
+    value = record.encode()
+    assert b'"version": 8' in value
+    assert LogRecord.decode(KEY, value) == record
+    assert record.listed == {2, 3}, "the store has nothing of a segment that is only copied"
+
+
+@pytest.mark.parametrize(
+    "copy",
+    ['{"place": 1, "name": "n", "size": 1, "completed_ms": 1, "is_only": false}', "{}", "[]"],
+)
+def test_a_copy_that_is_none_is_corrupt(copy: str) -> None:
+    value = f'{{"version": 8, "segments": [], "trash": [], "copy_trash": [{copy}]}}'
+    with pytest.raises(StorageError, match="cannot be read"):
+        LogRecord.decode(KEY, value.encode())
