@@ -15,7 +15,7 @@ MEANINGS: Final = {
     "process": "starts another process, such as a command or an interpreter",
     "workers": "starts a broker of several workers",
     "jvm": "needs Java 17 or later",
-    "foreign": "builds and runs a client in another language, with Maven or Go",
+    "foreign": "builds and runs a program in another language, with Maven or Go",
     "crash": "kills brokers and compares what is left",
     "bench": "tests the benchmark",
     "slow": "takes seconds of processor time even with few random cases",
@@ -132,6 +132,7 @@ BY_PATH: Final = {
     "spark/test_spark_source_kills.py": "broker jvm crash slow",
     "spark/test_spark_workers_python.py": "process jvm",
     "storage/local/test_rot_everywhere.py": "slow",
+    "storage/objects/test_versitygw.py": "foreign process",
     "storage/runtime/test_disk.py::test_one_process_at_a_time": "process",
     "storage/verify/test_verify.py::test_every_byte": "slow",
 }

@@ -1,7 +1,8 @@
 """The interface of a store of objects: S3 and what is like it.
 
 An object is bytes under a name, written as a whole.  Names are relative to the place that the
-store was opened with, with `/` between parts.  One conformance suite
+store was opened with, with `/` between parts; no part is empty, `.` or `..`, and where `a/b` is a
+name, `a` is none, since some stores are directories.  One conformance suite
 (`tests/storage/objects/test_conformance.py`) runs against every driver:
 
 1. an object is visible whole or not at all, and what was written is read at once;

@@ -1,0 +1,136 @@
+"""The errors of obstore as errors of storage, with remedies and without anything secret.
+
+The texts of obstore have whole requests and answers in them, with signatures and names of keys, so
+nothing is taken over but the status and the code of an answer and words of a fixed list.
+"""
+
+import re
+from typing import Final
+
+from magnetar_broker.server.object_stores.places import CREDENTIALS, Place
+from magnetar_storage.errors import AccessDenied, NoObject, StorageError, Unavailable
+
+STATUS = re.compile(r"status code: (\d{3})\b")
+CODE = re.compile(r"<Code>([A-Za-z]{1,64})</Code>")
+
+MISSING: Final = frozenset({"NoSuchKey", "BlobNotFound"})
+"""The codes with which S3 and Google, and Azure, say that an object does not exist.
+
+Other answers with status 404 mean a missing bucket, an unknown user, or a server that is not a
+store of objects at all: an object that was not found is reported as lost, so none of those count.
+"""
+NO_BUCKET: Final = frozenset({"NoSuchBucket", "ContainerNotFound", "ContainerBeingDeleted"})
+REFUSED: Final = frozenset({
+    "AccessDenied", "AccountProblem", "AllAccessDisabled", "AuthenticationFailed",
+    "AuthorizationFailure", "AuthorizationPermissionMismatch", "ExpiredToken",
+    "ExpiredTokenException", "InvalidAccessKeyId", "InvalidAuthenticationInfo", "InvalidSecurity",
+    "InvalidToken", "NotSignedUp", "RequestExpired", "RequestTimeTooSkewed",
+    "SignatureDoesNotMatch", "TokenRefreshRequired", "XAdminUserNotFound",
+})  # fmt: skip
+"""The codes of answers to credentials that are wrong or expired, or do not suffice."""
+OTHER_REGION: Final = frozenset({
+    "AuthorizationHeaderMalformed", "IllegalLocationConstraintException", "PermanentRedirect",
+})  # fmt: skip
+
+NO_CREDENTIALS: Final = ("169.254.", "fd00:ec2:", "/latest/api/token", "token request", "metadata")
+"""Words in errors of requests for credentials, which are made where none are configured."""
+REASONS: Final = (
+    ("ConnectionRefused", "nothing accepts connections at the endpoint"),
+    ("dns error", "the host name of the endpoint is not known"),
+    ("ertificate", "the certificate of the endpoint is not trusted"),
+    ("BadScheme", "the endpoint is neither http:// nor https://"),
+    ("kind: Timeout", "there was no answer in time"),
+    ("TimedOut", "there was no answer in time"),
+    ("kind: Connect", "no connection to the endpoint could be made"),
+    ("kind: Decode", "the answer was cut off"),
+    ("IncompleteMessage", "the connection was closed before the answer"),
+    ("ConnectionReset", "the connection was closed before the answer"),
+    ("kind: Request", "the request failed before its answer"),
+    ("StorageFull", "the file system is full"),
+    ("ReadOnlyFilesystem", "the file system is read-only"),
+    ("IsADirectory", "there is a directory of that name"),
+    ("NotADirectory", "a part of the name is a file"),
+)
+"""Words in the texts of obstore, and what they mean."""
+
+
+def is_beyond_end(error: Exception) -> bool:
+    """Tell whether a read was refused because it begins at or behind the end of the object."""
+    text = str(error)
+    return _status(text) == "416" or "StartTooLarge" in text
+
+
+def explained(error: Exception, what: str, place: Place) -> StorageError:
+    """Return the error of storage for an error of obstore; `what` is the request, in words."""
+    if isinstance(error, StorageError):
+        return error
+    text = str(error)
+    status, code = _status(text), _code(text)
+    subject = f"{place.text}: cannot {what}"
+    if code in MISSING or (isinstance(error, FileNotFoundError) and place.scheme == "file"):
+        return NoObject(f"{subject}: it does not exist")
+    if _is_refusal(error, text, status, code):
+        return AccessDenied(f"{subject}: {_refusal(text, status, code, place)}")
+    return Unavailable(f"{subject}: {_reason(error, text, status, code)}")
+
+
+def _is_refusal(error: Exception, text: str, status: str | None, code: str | None) -> bool:
+    # By name: importing the classes would load obstore wherever this module is used.
+    return (
+        type(error).__name__ in ("PermissionDeniedError", "UnauthenticatedError")
+        or code in REFUSED
+        or status in ("401", "403")
+        or "PermissionDenied" in text
+        or _has_no_credentials(text)
+    )
+
+
+def _has_no_credentials(text: str) -> bool:
+    # The first line has the address of the request that failed; a body may have any words.
+    first, _, _ = text.partition("\n")
+    return any(word in first for word in NO_CREDENTIALS)
+
+
+def _refusal(text: str, status: str | None, code: str | None, place: Place) -> str:
+    source = CREDENTIALS[place.scheme]
+    if _has_no_credentials(text):
+        return f"there are no credentials: set {source}"
+    if place.scheme == "file":
+        return f"the system denied access: check {source}"
+    answer = " ".join(part for part in (status, code) if part) or "no valid credentials"
+    hint = (
+        "; without s3:ListBucket, missing objects are denied, too" if place.scheme == "s3" else ""
+    )
+    return (
+        f"access was denied ({answer}): check {source}, and the permissions to read, write, list"
+        f" and delete objects there{hint}"
+    )
+
+
+def _reason(error: Exception, text: str, status: str | None, code: str | None) -> str:
+    answer = " ".join(part for part in (status, code) if part)
+    if code in NO_BUCKET:
+        return f"the bucket does not exist ({answer}): create it, or correct the name"
+    if code in OTHER_REGION:
+        return f"the bucket is in another region ({answer}): name it with ?region="
+    if status == "404":
+        return (
+            f"the answer was {answer}, which does not say that the object is missing:"
+            " check the endpoint and the name of the bucket"
+        )
+    if status is not None:
+        return f"the answer was {answer}"
+    for word, meaning in REASONS:
+        if word in text:
+            return meaning
+    return f"the request failed ({type(error).__name__})"
+
+
+def _status(text: str) -> str | None:
+    found = STATUS.search(text)
+    return found[1] if found else None
+
+
+def _code(text: str) -> str | None:
+    found = CODE.search(text)
+    return found[1] if found else None

@@ -1,0 +1,24 @@
+"""Opening a store of objects by its place."""
+
+from magnetar_broker.server.object_stores.places import PlaceRefused, parse
+from magnetar_broker.server.object_stores.time_limits import DEFAULT_LIMITS, TimeLimits
+from magnetar_storage.objects.interfaces import Objects
+
+
+def open_objects(text: str, limits: TimeLimits = DEFAULT_LIMITS) -> Objects:
+    """Open the store of objects of a place; makes no request, and never creates the place.
+
+    Credentials come from the environment, the files that it names, or the role of the machine.
+    `PlaceRefused` if the place is not one, or cannot be used in this installation.
+    """
+    place = parse(text)
+    try:
+        # Here, since it takes memory and time that a broker without a place does not need.
+        from magnetar_broker.server.object_stores.stores import objects_of  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "obstore":
+            raise
+        raise PlaceRefused(
+            f"{place.text} needs the package obstore: run pip install 'magnetar[s3]'"
+        ) from error
+    return objects_of(place, limits)

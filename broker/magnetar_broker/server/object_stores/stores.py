@@ -1,0 +1,140 @@
+"""The stores of obstore, one function for each scheme of a place; importing this loads obstore."""
+
+import os
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from obstore.store import AzureStore, GCSStore, LocalStore, S3Store
+
+from magnetar_broker.server.object_stores import aws_profile
+from magnetar_broker.server.object_stores.obstore_objects import ObstoreObjects
+from magnetar_broker.server.object_stores.places import Place, PlaceRefused
+from magnetar_broker.server.object_stores.time_limits import TimeLimits
+from magnetar_storage.errors import Unavailable
+
+if TYPE_CHECKING:
+    from obstore.store import AzureConfig, ClientConfig, ObjectStore, RetryConfig, S3Config
+
+
+def objects_of(place: Place, limits: TimeLimits) -> ObstoreObjects:
+    """Return the objects of a place; `PlaceRefused` if the environment has wrong settings."""
+    make = MAKERS[place.scheme]
+    try:
+        store, once = (make(place, limits, retries) for retries in (limits.retries, 0))
+    except PlaceRefused:
+        raise
+    except Exception as error:
+        # Without its text, which may have a part of a key that is not valid.
+        raise PlaceRefused(
+            f"{place.text} cannot be opened ({type(error).__name__}): check {CHECK[place.scheme]}"
+        ) from None
+    settle = _syncing(place.prefix) if place.scheme == "file" else None
+    return ObstoreObjects(place, store, once, settle)
+
+
+CHECK: Final = {
+    "s3": "the environment variables that begin with AWS_",
+    "gs": "the environment variables that begin with GOOGLE_",
+    "azure": "the environment variables that begin with AZURE_, and the option account",
+    "file": "the owner and the mode of the directory",
+}
+"""The settings to check, by the scheme, if a store cannot be opened."""
+
+
+def _s3(place: Place, limits: TimeLimits, retries: int) -> "ObjectStore":
+    # One request for one object is what all stores that are like S3 know.
+    config: S3Config = {"disable_bulk_delete": True}
+    if "endpoint" in place.options:
+        config["endpoint"] = place.options["endpoint"]
+    if "region" in place.options:
+        config["region"] = place.options["region"]
+    return S3Store(
+        place.bucket,
+        prefix=place.prefix or None,
+        config=config,
+        client_options=_client(limits),
+        retry_config=_retry(limits, retries),
+        credential_provider=aws_profile.provider(os.environ),
+    )
+
+
+def _google(place: Place, limits: TimeLimits, retries: int) -> "ObjectStore":
+    endpoint = place.options.get("endpoint")
+    return GCSStore(
+        place.bucket,
+        prefix=place.prefix or None,
+        config={} if endpoint is None else {"base_url": endpoint},
+        client_options=_client(limits),
+        retry_config=_retry(limits, retries),
+    )
+
+
+def _azure(place: Place, limits: TimeLimits, retries: int) -> "ObjectStore":
+    config: AzureConfig = {}
+    if "account" in place.options:
+        config["account_name"] = place.options["account"]
+    if "endpoint" in place.options:
+        config["endpoint"] = place.options["endpoint"]
+    return AzureStore(
+        place.bucket,
+        prefix=place.prefix or None,
+        config=config,
+        client_options=_client(limits),
+        retry_config=_retry(limits, retries),
+    )
+
+
+def _directory(place: Place, limits: TimeLimits, retries: int) -> "ObjectStore":
+    if not os.path.isdir(place.prefix):
+        # Not made here: where a file system is not mounted, another one would be filled.
+        raise PlaceRefused(f"{place.text} is not a directory: create it, or mount it")
+    return LocalStore(place.prefix)
+
+
+MAKERS: Final[Mapping[str, Callable[[Place, TimeLimits, int], "ObjectStore"]]] = {
+    "s3": _s3,
+    "gs": _google,
+    "azure": _azure,
+    "file": _directory,
+}
+
+
+def _client(limits: TimeLimits) -> "ClientConfig":
+    return {
+        # The operator chooses by the endpoint; endpoints that are not named use TLS.
+        "allow_http": True,
+        "connect_timeout": timedelta(seconds=limits.connect_seconds),
+        "timeout": timedelta(seconds=limits.request_seconds),
+    }
+
+
+def _retry(limits: TimeLimits, retries: int) -> "RetryConfig":
+    return {
+        "max_retries": retries,
+        "retry_timeout": timedelta(seconds=limits.retry_seconds),
+        "backoff": {"max_backoff": timedelta(seconds=5)},
+    }
+
+
+def _syncing(root: str) -> Callable[[str], None]:
+    """Return a function that makes a written file of a directory durable, with its name."""
+
+    def settle(name: str) -> None:
+        path = os.path.join(root, name)
+        _sync(path)
+        while len(path := os.path.dirname(path)) >= len(root):
+            _sync(path)  # the directories above may have been created with the file
+
+    return settle
+
+
+def _sync(path: str) -> None:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+    except OSError as error:
+        raise Unavailable(f"cannot sync {path}: {error.strerror}") from error
