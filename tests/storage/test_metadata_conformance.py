@@ -22,6 +22,7 @@ from magnetar_storage.interfaces import (
     Versioned,
 )
 from magnetar_storage.metadata import sqlite
+from magnetar_storage.metadata.retrying import RetryingMetadata
 from magnetar_storage.metadata.sqlite import SqliteMetadata
 from magnetar_storage.runtime.disk import LocalDisk
 
@@ -36,6 +37,7 @@ def sqlite_at(directory: Path) -> SqliteMetadata:
 DRIVERS: dict[str, Callable[[Path], MetadataStore]] = {
     "memory": lambda _: MemoryMetadata(CLOCK),
     "sqlite": sqlite_at,
+    "retrying": lambda _: RetryingMetadata(MemoryMetadata(CLOCK), CLOCK),
 }
 
 

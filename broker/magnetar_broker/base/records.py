@@ -1,4 +1,8 @@
-"""JSON objects in the metadata store, changed by compare-and-set; unknown fields stay."""
+"""JSON objects in the metadata store, changed by compare-and-set; unknown fields stay.
+
+A store that is away for a moment is not handled here: the store that the broker gets waits for it
+(`RetryingMetadata`), so an error is either a refusal or an outage that lasts.
+"""
 
 import json
 from collections.abc import Callable
@@ -22,7 +26,10 @@ async def has_record(metadata: MetadataStore, key: str) -> bool:
 
 
 async def create_record(metadata: MetadataStore, key: str, fields: Fields) -> bool:
-    """Store a new object, durably; return False and keep the present one if it exists."""
+    """Store a new object, durably; return False and keep the present one if it exists.
+
+    True may also mean that a concurrent request has stored an equal object.
+    """
     try:
         await metadata.put(key, json.dumps(fields).encode(), ABSENT)
     except BadVersion:
@@ -44,14 +51,18 @@ async def change_record(
     return False
 
 
-async def next_number(metadata: MetadataStore, key: str) -> int:
-    """Return a number that no other call with this key returns, even after restarts."""
+async def next_number(metadata: MetadataStore, key: str, nonce: str) -> int:
+    """Return a number that no other call with this key returns, even after restarts.
+
+    `nonce` is a text that no other call has.
+    """
     number = 0
 
     def counted(fields: Fields) -> Fields:
         nonlocal number
         number = fields["count"] + 1
-        return {**fields, "count": number}
+        # promise[without , "nonce": nonce]: two processes that count at once get two numbers
+        return {**fields, "count": number, "nonce": nonce}
 
     while not await change_record(metadata, key, counted):
         await create_record(metadata, key, {"count": 0})

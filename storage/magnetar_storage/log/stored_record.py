@@ -32,7 +32,7 @@ class StoredRecord:
         """Store the result of `change` for the present record; durable on return.
 
         `Fenced` if another owner changed the record: the log has failed then.  After any other
-        error it is unknown whether the change took place.
+        error it is unknown whether the change took place (`RetryingMetadata` finds out first).
         """
         async with self._committing.held():
             state = self._state
@@ -42,8 +42,9 @@ class StoredRecord:
                     state.key, record.encode(), self._version
                 )
             except BadVersion as error:
-                # Or a change of ours took place though it was reported as failed.  In both cases
-                # the record in memory is not the stored one; opening the log again reads that.
+                # Or an earlier change of ours, whose outcome was unknown, took place after all.  In
+                # both cases the record in memory is not the stored one; opening the log again reads
+                # that.
                 fenced = Fenced(f"{state.key} was taken over by another owner")
                 state.fail(fenced)
                 raise fenced from error

@@ -17,6 +17,7 @@ from magnetar_storage.log.cache import EntryCache
 from magnetar_storage.log.engine import Engine
 from magnetar_storage.log.read_budget import DEFAULT_LIMIT, ReadBudget
 from magnetar_storage.log.roll_limits import RollLimits
+from magnetar_storage.metadata.retrying import RETRY_SECONDS, RetryingMetadata
 from magnetar_storage.metadata.sqlite import SqliteMetadata
 from magnetar_storage.multi_store.belonging import Noted, check, mark
 from magnetar_storage.multi_store.multi_store import JoinedStore
@@ -146,7 +147,7 @@ def engine_of(
     """Return the engine on these stores, configured by the settings."""
     return Engine(
         store=store,
-        metadata=metadata,
+        metadata=retrying(settings, metadata, clock),
         cache=EntryCache(settings.managed_ledger_cache_size_mb << 20),
         clock=clock,
         tasks=tasks,
@@ -158,6 +159,15 @@ def engine_of(
         adds_broker_metadata=bool(settings.broker_entry_metadata_interceptors),
         space=space,
     )
+
+
+def retrying(settings: Settings, metadata: MetadataStore, clock: Clock) -> MetadataStore:
+    """Return the metadata store with calls that wait for a store which is away for some seconds.
+
+    They wait for less than the time after which a process that hangs counts as ended.
+    """
+    session_seconds = settings.metadata_store_session_timeout_millis / 1000
+    return RetryingMetadata(metadata, clock, min(RETRY_SECONDS, session_seconds / 2))
 
 
 def report(finding: Finding) -> None:

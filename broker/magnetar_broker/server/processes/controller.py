@@ -34,6 +34,7 @@ from magnetar_broker.server.data_directory.engine import (
     data_disk,
     metadata_of,
     reserves_of,
+    retrying,
     space_of,
 )
 from magnetar_broker.server.http.guard import HttpGuard, HttpLimits
@@ -118,13 +119,15 @@ class Controller:
 
     async def _serve(self, metadata: SqliteMetadata, space: SpaceState) -> None:
         process, settings = self._process, self._settings
-        runtime = NamesRuntime(metadata, process.clock, process.tasks, space)
+        # Not for the workers, which wait themselves: a write of theirs ends with their link.
+        reliable = retrying(settings, metadata, process.clock)
+        runtime = NamesRuntime(reliable, process.clock, process.tasks, space)
         links = WorkerLinks(self._owners.workers, process.clock)
-        stored = stored_bundles(settings, metadata, self._owners.workers)
+        stored = stored_bundles(settings, reliable, self._owners.workers)
         placement = Placement(self._owners, stored, links, process.clock)
         placement.before_giving = self._last_ids.advance
         topic_host = DistributedTopicHost(placement, links, runtime)
-        policies = SharedPolicies(metadata, settings)
+        policies = SharedPolicies(reliable, settings)
         directory = Directory(settings, runtime, placement, topic_host, policies)
         Balancing(settings, directory, placement, links).register()
         requests = NameRequests(directory, placement, topic_host, policies)
