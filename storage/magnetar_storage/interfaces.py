@@ -144,8 +144,18 @@ class SegmentReader(Protocol):
         The bytes are whole records, which may contain further entries; empty if none are stored.
         """
 
-    def messages_before(self, entry: int) -> int:
-        """Return the number of messages in entries 0..entry-1; `entry` may be one past the last."""
+    async def messages_before(self, entry: int) -> int:
+        """Count the messages in entries 0..entry-1; `entry` may be one past the last.
+
+        May wait: a store that does not have the segment's index in memory reads what it needs, and
+        raises as `read` does.
+        """
+
+    def messages_in(self, entry: int) -> int | None:
+        """Return the number of messages in an existing entry; None if it is not known at once.
+
+        Never waits and never reads.  Callers that get None do without the number.
+        """
 
     def close(self) -> None:
         """Release the resources of the reader."""

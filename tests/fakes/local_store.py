@@ -98,8 +98,10 @@ class SegmentBooks(ABC):
         while True:
             part: Run = self.do(reader.read(len(found), step, size))
             if not part.payloads:
-                before = [reader.messages_before(entry) for entry in range(len(found) + 1)]
-                assert before == list(accumulate((count for _, count in found), initial=0))
+                counts = [count for _, count in found]
+                before = [self.do(reader.messages_before(n)) for n in range(len(found) + 1)]
+                assert before == list(accumulate(counts, initial=0))
+                assert [reader.messages_in(entry) for entry in range(len(found))] == counts
                 return found
             assert part.first == len(found)
             found.extend(zip(part.payloads, part.counts, strict=True))

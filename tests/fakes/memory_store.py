@@ -104,8 +104,11 @@ class MemoryReader:
     async def stored_bytes(self, first: int, stop: int) -> bytes:
         return b"".join(self._content.payloads[first:stop])
 
-    def messages_before(self, entry: int) -> int:
+    async def messages_before(self, entry: int) -> int:
         return self._content.messages[entry]
+
+    def messages_in(self, entry: int) -> int | None:
+        return self._content.counts[entry]
 
     def close(self) -> None:
         """Do nothing: there is nothing to release."""

@@ -24,6 +24,14 @@ class MoodyReader(MemoryReader):
             raise Corrupt("file", 0, "rot", self._segment, first, first)
         return await super().read(first, max_entries, max_bytes)
 
+    async def messages_before(self, entry: int) -> int:
+        if self._store.count_gate is not None:
+            await self._store.count_gate
+        return await super().messages_before(entry)
+
+    def messages_in(self, entry: int) -> int | None:
+        return super().messages_in(entry) if self._store.count_gate is None else None
+
 
 class MoodyStore(MemoryStore):
     """Works normally until one of its switches is set."""
@@ -35,6 +43,8 @@ class MoodyStore(MemoryStore):
         self.open_failure: Exception | None = None
         self.read_failure: Exception | None = None
         self.read_gate: ManualPromise | None = None
+        self.count_gate: ManualPromise | None = None
+        """If set, readers wait for it before they count messages, as without an index in memory."""
         self.rotten: set[SegmentId] = set()
         self.reads = 0
         self.created: list[SegmentId] = []

@@ -252,7 +252,32 @@ def test_reads_keep_within_their_limits(driven: Driven) -> None:
     assert read(9, 1, 1) == (9, [b"x" * 10], [10])
     assert read(19, 5, 0) == (19, [b"y" * 10], [2])
     assert read(20, 5, 100) == (20, [], [])
-    assert [reader.messages_before(entry) for entry in (0, 1, 10, 20)] == [0, 1, 55, 75]
+
+
+def test_the_messages_of_entries_are_counted(driven: Driven) -> None:
+    writer = made(driven)
+    counts = [1, 3, 0, 7, 2]
+    writer.append([b"a", b"b", b"c"], counts[:3], Outcomes())
+    driven.settle()
+
+    def check() -> None:
+        reader = run(driven.store.reader(writer.segment), driven.clock, driven.idle)
+        for entry in range(len(counts) + 1):
+            counting = start(reader.messages_before(entry))  # may wait
+            driven.settle()
+            assert counting.result() == sum(counts[:entry])
+        known = [reader.messages_in(entry) for entry in range(len(counts))]
+        assert all(number in (None, count) for number, count in zip(known, counts, strict=True))
+        reader.close()
+
+    writer.append([b"d", b"e"], counts[3:], Outcomes())
+    driven.settle()
+    check()
+    run(driven.store.recover(writer.segment), driven.clock, driven.idle)
+    check()
+    if driven.checkpoint is not None:
+        run(driven.checkpoint(), driven.clock, driven.idle)
+        check()
 
 
 def test_a_reader_sees_no_entry_before_it_is_durable(growing: Driven) -> None:

@@ -171,7 +171,7 @@ def test_version_1_of_index_files_loads(tmp_path: Path) -> None:
     reader = run(store.reader(1), clock)
     payloads = [payload for number in range(20) for payload in (b"entry %d" % number, b"")]
     assert run(reader.read(0, 100, 1 << 20), clock).payloads == payloads
-    assert reader.messages_before(40) == 20 + sum(range(20))
+    assert run(reader.messages_before(40), clock) == 20 + sum(range(20))
     run(store.recover(1), clock)
     run(store.close(), clock)
     assert [path.name for path in (directory / "segments").iterdir()] == [f"{1:016x}.seg"]
@@ -199,7 +199,7 @@ def test_version_3_loads(tmp_path: Path) -> None:
     for segment, (payloads, messages) in expected.items():
         reader = run(store.reader(segment), clock)
         assert run(reader.read(0, 100, 1 << 20), clock).payloads == payloads
-        assert reader.messages_before(len(payloads)) == messages
+        assert run(reader.messages_before(len(payloads)), clock) == messages
     assert run(store.create(MESSAGES), clock).segment > max(segments)
     run(store.close(), clock)
 

@@ -197,8 +197,12 @@ class LocalReader:
         blocks = Blocks.of(segment.id, index, begin, end)
         return await self._worker.run(partial(read_blocks, self._disk, blocks))
 
-    def messages_before(self, entry: int) -> int:
+    async def messages_before(self, entry: int) -> int:
         return self._segment.index.messages.before(entry)
+
+    def messages_in(self, entry: int) -> int:
+        messages = self._segment.index.messages  # in memory while the reader is open
+        return messages.before(entry + 1) - messages.before(entry)
 
     def close(self) -> None:
         """Do nothing: files are open only while they are read."""

@@ -223,16 +223,11 @@ class LogReader:
             return None
         _, segment, base = state.segment_at(offset)
         if segment.is_whole:
-            # Only if it is open: statistics ask this for many entries, and must not read files.
+            # Only if it is open: callers cannot wait, and opening a segment may read files.
             reader = self._segments.present(segment.id)
-            if reader is None:
-                return None
-            entry = offset - base
-            return reader.messages_before(entry + 1) - reader.messages_before(entry)
+            return None if reader is None else reader.messages_in(offset - base)
         sparse = self._sparse.present(segment.kept_in)
-        before = sparse.messages_before(offset) if sparse is not None else None
-        behind = sparse.messages_before(offset + 1) if sparse is not None else None
-        return None if before is None or behind is None else behind - before
+        return None if sparse is None else sparse.messages_in(offset)
 
     async def messages_before(self, offset: int) -> int:
         """Return the number of messages of the whole history before `offset`.
@@ -249,12 +244,12 @@ class LogReader:
         messages = await self._messages_base(at)
         if segment.is_whole:
             reader = await self._segment(segment)
-            return messages + reader.messages_before(offset - base)
+            return messages + await reader.messages_before(offset - base)
         behind = messages + segment.messages
         if offset == base or segment.kept_in is None:
             return messages if offset == base else behind
         sparse = await self._sparse_segment(segment.kept_in)
-        within = sparse.messages_before(offset)
+        within = await sparse.messages_before(offset)
         return behind if within is None else min(within, behind)
 
     async def _messages_base(self, at: int) -> int:
@@ -265,7 +260,7 @@ class LogReader:
         before, entries = state.record.segments[at - 1], state.bases[at] - state.bases[at - 1]
         messages = await self._messages_base(at - 1)
         reader = await self._segment(before)
-        return messages + reader.messages_before(entries)
+        return messages + await reader.messages_before(entries)
 
     # Holes ----------------------------------------------------------------------
 

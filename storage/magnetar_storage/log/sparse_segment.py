@@ -114,8 +114,8 @@ class SparseMap:
         run = bisect_right(self._at, entry) - 1
         return self._firsts[run] + entry - self._at[run]
 
-    def messages_before(self, offset: int, reader: SegmentReader) -> int | None:
-        """Return the messages of the log before an offset; in a gap, before the next kept entry.
+    async def messages_before(self, offset: int, reader: SegmentReader) -> int | None:
+        """Count the messages of the log before an offset; in a gap, before the next kept entry.
 
         None if no kept entry follows.
         """
@@ -124,7 +124,7 @@ class SparseMap:
             at = self._at[run]
             entry = at + offset - self._firsts[run]
             # The segment counts its own messages; the map has those of the log before each run.
-            within = reader.messages_before(entry) - reader.messages_before(at)
+            within = await reader.messages_before(entry) - await reader.messages_before(at)
             return self._messages[run] + within
         return self._messages[run + 1] if run + 1 < len(self._messages) else None
 
@@ -206,9 +206,14 @@ class SparseReader:
         entry, follow = found
         return await self._reader.stored_bytes(entry, entry + min(stop - offset, follow))
 
-    def messages_before(self, offset: int) -> int | None:
+    async def messages_before(self, offset: int) -> int | None:
         """Return the result of `SparseMap.messages_before`."""
-        return self.map.messages_before(offset, self._reader)
+        return await self.map.messages_before(offset, self._reader)
+
+    def messages_in(self, offset: int) -> int | None:
+        """Like `SegmentReader.messages_in`, but by offset; None too for an entry not kept here."""
+        found = self.map.entry_of(offset)
+        return None if found is None else self._reader.messages_in(found[0])
 
     def close(self) -> None:
         """Release the reader's resources."""

@@ -102,8 +102,8 @@ async def _holds_messages_only(store: SegmentStore, number: SegmentId, end: Seal
     """Return whether the first and the last entry hold messages, unlike state and maps."""
     reader = await store.reader(number)
     try:
-        first = reader.messages_before(1)
-        return bool(first) and reader.messages_before(end.entries - 1) < end.messages
+        first = await reader.messages_before(1)
+        return bool(first) and await reader.messages_before(end.entries - 1) < end.messages
     finally:
         reader.close()
 

@@ -78,7 +78,7 @@ def test_a_file_cut_within_the_tables_of_a_block_is_damaged_there() -> None:
         assert machine.open_without_missing() == (number,)
         reader = machine.do(machine.store.reader(number))
         assert machine.do(reader.read(0, 9, 1 << 20)).payloads == [b"first"]
-        assert [reader.messages_before(entry) for entry in (1, 4)] == [1, 7]
+        assert [machine.do(reader.messages_before(entry)) for entry in (1, 4)] == [1, 7]
         with pytest.raises(Corrupt, match="entries 1 to 3"):
             machine.do(reader.read(1, 9, 1 << 20))
         machine.disk.locks.clear()

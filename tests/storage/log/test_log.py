@@ -425,6 +425,23 @@ def test_a_trim_while_messages_are_counted_does_not_confuse_them() -> None:
     assert counting.result() == 7
 
 
+def test_messages_are_counted_by_readers_that_have_to_wait() -> None:
+    world = LogWorld(BY_THREE)
+    world.do(rolled(world, 11).close())
+    log = world.open()  # without entries in the cache
+    assert log.entries.messages_at(4) is None
+    world.do(log.entries.messages_before(4))  # opens the reader
+    assert log.entries.messages_at(4) == 1
+    world.store.count_gate = world.clock.promise()
+    assert log.entries.messages_at(4) is None
+    counting = world.begin(log.entries.messages_before(7))
+    assert not counting.done()
+    world.do(log.trim(6))
+    world.store.count_gate.set_result(None)
+    world.clock.pump()
+    assert counting.result() == 7
+
+
 # The end --------------------------------------------------------------------------------
 
 

@@ -70,7 +70,8 @@ def test_what_is_kept_is_read_as_it_was(data: st.DataObject, runs_per_piece: int
         expected = before[behind] if behind is not None else None
         if offset in kept or offset - 1 in kept:
             expected = before[offset]
-        assert reader.messages_before(offset) == expected
+        assert world.do(reader.messages_before(offset)) == expected
+        assert reader.messages_in(offset) == (messages[offset] if offset in kept else None)
     start, stop = sorted(data.draw(st.tuples(st.integers(0, 30), st.integers(0, 30))))
     runs = [range(*run) for run in reader.map.runs(start, stop)]
     assert [o for run in runs for o in run] == sorted(o for o in offsets if start <= o < stop)
