@@ -292,7 +292,7 @@ FAULTS = (
         "        if self.address:",
     ),
     Fault(
-        "broker/magnetar_broker/server/snapshots/files.py",
+        "broker/magnetar_broker/server/data_directory/snapshots/files.py",
         "a snapshot gets its name when it is complete",
         '    sync(os.path.join(unfinished, "metadata.db"))\n',
         (
@@ -302,7 +302,7 @@ FAULTS = (
         ),
     ),
     Fault(
-        "broker/magnetar_broker/server/snapshots/making.py",
+        "broker/magnetar_broker/server/data_directory/snapshots/making.py",
         "metadata is held until all processes have made their cut",
         (
             "                await _all(part.cut(making.token) for part in parts)\n"

@@ -54,7 +54,9 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         "broker/session/test_transient_errors.py", "broker/metrics/test_figures.py",
         "broker/server/processes/test_ended_processes.py",
     ),
-    "broker/commands": ("broker/test_doctor.py", "broker/server/snapshots/test_snapshots.py"),
+    "broker/commands": (
+        "broker/test_doctor.py", "broker/server/data_directory/snapshots/test_snapshots.py",
+    ),
     "broker/config": (
         "broker/server/processes/test_exposure.py", "broker/server/clients/test_secrets.py",
     ),

@@ -20,7 +20,7 @@ def restore(snapshot: str, data_dir: str, no_verify: bool) -> None:
     The snapshot is checked first, and not changed.  Exits with 0 when everything is on disk, with
     1 if the snapshot is damaged, and with 2 if it cannot be restored; nothing was copied then.
     """
-    from magnetar_broker.server.snapshots.restoring import restored  # noqa: PLC0415
+    from magnetar_broker.server.data_directory.snapshots.restoring import restored  # noqa: PLC0415
     from magnetar_broker.verify import as_text, check  # noqa: PLC0415 (heavy; not for --help)
 
     try:

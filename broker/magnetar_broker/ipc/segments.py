@@ -1,12 +1,13 @@
 """Segments in the store directories of another worker, over a link."""
 
+from collections.abc import Callable
 from typing import Any
 
 from magnetar_broker.ipc.link import Link
 from magnetar_broker.ipc.successive import SuccessiveLinks
 from magnetar_storage.errors import ProcessUnavailable
 from magnetar_storage.interfaces import Sealed, SegmentId
-from magnetar_storage.multi_store.multi_store import JoinedStore
+from magnetar_storage.multi_store.holder import Holder
 
 
 class RemoteHolder:
@@ -38,17 +39,20 @@ class RemoteHolder:
                 # The request may have been done; each of these requests may be done twice.
 
 
-def serve_segments(store: JoinedStore, link: Link) -> None:
-    """Answer the requests of a `RemoteHolder`, for the directories that this process has open."""
+def serve_segments(opened: Callable[[SegmentId], Holder], link: Link) -> None:
+    """Answer the requests of a `RemoteHolder`, for the directories that this process has open.
+
+    `opened` returns the holder of a segment; `Unavailable` if its directory is not open here.
+    """
 
     async def recover(segment: SegmentId) -> tuple[int, ...]:
-        return tuple(await store.opened(segment).recover(segment))
+        return tuple(await opened(segment).recover(segment))
 
     async def finish(segment: SegmentId) -> None:
-        await store.opened(segment).finish(segment)
+        await opened(segment).finish(segment)
 
     async def delete(segment: SegmentId) -> None:
-        await store.opened(segment).delete(segment)
+        await opened(segment).delete(segment)
 
     link.serve(
         {

@@ -10,9 +10,9 @@ from magnetar_broker.base.errors import NotReady
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.server.admin.owners import Owners
 from magnetar_broker.server.admin.refusals import no_namespace, no_topic
+from magnetar_broker.server.data_directory.snapshots.making import Snapshots
 from magnetar_broker.server.http.messages import Refused, Request, Response, decoded_part
 from magnetar_broker.server.pages.metrics_page import Page
-from magnetar_broker.server.snapshots.making import Snapshots
 from magnetar_proto.names import NamespaceName, TopicName
 
 READS = 4
@@ -47,6 +47,9 @@ class AdminContext:
     shutdown: Callable[[], None] = lambda: None
     """A function that begins the graceful stop of the broker, and returns."""
     snapshots: Snapshots | None = None
+    """The snapshots of the broker's data; None if its storage cannot make any."""
+    metadata_url: str = ""
+    """The URL of the broker's metadata."""
     reading: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(READS))
     """Held while a message is read to be shown, because each can be large."""
 

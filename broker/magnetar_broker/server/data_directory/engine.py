@@ -35,6 +35,11 @@ def data_disk(settings: Settings) -> LocalDisk:
     return LocalDisk(settings.data_dir, durable=settings.durability is Durability.FSYNC)
 
 
+def metadata_url(settings: Settings) -> str:
+    """Return the URL of the metadata, as the REST API shows it."""
+    return f"file://{settings.data_dir}"
+
+
 class Reserves(NamedTuple):
     """The disk space that a process has reserved."""
 

@@ -1,9 +1,9 @@
 """The text that a broker prints when it is ready."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from magnetar_broker.base.version import VERSION
-from magnetar_broker.config import Durability, Settings
+from magnetar_broker.config import Settings
 from magnetar_broker.config.authentication import providers_of
 from magnetar_broker.config.listeners import ListenerUrls
 from magnetar_broker.server.runtime.advertised import own_urls
@@ -12,13 +12,17 @@ from magnetar_proto.build import KIND
 
 
 def banner(
-    settings: Settings, default: ListenerUrls, ports: PortNumbers, processes: str | None = None
+    settings: Settings,
+    default: ListenerUrls,
+    ports: PortNumbers,
+    storage: Sequence[tuple[str, str]],
+    processes: str | None = None,
 ) -> str:
     """Return the lines that are printed when the broker is ready.
 
-    `default` are the addresses in answers to lookups; `processes` says in words which there are.
+    `default` are the addresses in answers to lookups; `storage` are the lines about the data
+    (`Storage.described`); `processes` says in words which there are.
     """
-    durable = settings.durability is Durability.FSYNC
     own = own_urls(settings, ports)
     lines = [
         f"Magnetar {VERSION} is ready, {KIND}",
@@ -28,11 +32,7 @@ def banner(
         *_tls(settings, ports),
         *([f"  processes   {processes}"] if processes else []),
         f"  access      {access_of(settings)}",
-        f"  data        {settings.data_dir}",
-        "  durability  fsync: a receipt or ack response is sent when the data is on disk"
-        if durable
-        else "  durability  RELAXED: responses are sent before the data is on disk; "
-        "a power failure can lose acknowledged data (magnetarDurability)",
+        *(f"  {word:<11} {text}" for word, text in storage),
     ]
     return "\n".join(lines)
 

@@ -8,12 +8,11 @@ import signal
 from contextlib import suppress
 from functools import partial
 
-from magnetar_broker.base.errors import BrokerError, NotReady
+from magnetar_broker.base.errors import BrokerError
 from magnetar_broker.base.metadata_keys import STARTS, TOPICS, topic_of_names
 from magnetar_broker.base.runtime import NamesRuntime
 from magnetar_broker.config.changes import Given
 from magnetar_broker.ipc.link import Link
-from magnetar_broker.ipc.metadata_server import MetadataServer, settled
 from magnetar_broker.limits.admission import Admission
 from magnetar_broker.limits.reached import ReachedLimits
 from magnetar_broker.names.directory import Directory
@@ -30,13 +29,6 @@ from magnetar_broker.server.admin.context import AdminContext
 from magnetar_broker.server.admin.linked_owners import LinkedOwners
 from magnetar_broker.server.admin.routes import ROUTES
 from magnetar_broker.server.clients.authentication import authenticator_of
-from magnetar_broker.server.data_directory.engine import (
-    data_disk,
-    metadata_of,
-    reserves_of,
-    retrying,
-    space_of,
-)
 from magnetar_broker.server.http.guard import HttpGuard, HttpLimits
 from magnetar_broker.server.pages.audit import audit_log
 from magnetar_broker.server.pages.http_authentication import http_authentication_of
@@ -45,16 +37,13 @@ from magnetar_broker.server.pages.linked_health import LinkedHealth
 from magnetar_broker.server.pages.metrics_page import MetricsPage
 from magnetar_broker.server.pages.web_pages import web_pages_of
 from magnetar_broker.server.processes.http_server import HttpServer
-from magnetar_broker.server.processes.last_ids import LastIds
 from magnetar_broker.server.processes.link_sockets import connect
 from magnetar_broker.server.processes.multi_process import Prepared, bundle_owners
 from magnetar_broker.server.processes.process import Process
-from magnetar_broker.server.processes.shared_looks import serve_looks, share_looks
 from magnetar_broker.server.runtime.descriptors import Descriptors
 from magnetar_broker.server.runtime.garbage import THRESHOLD
 from magnetar_broker.server.runtime.ports import of_port
-from magnetar_broker.server.snapshots.making import Snapshots
-from magnetar_broker.server.snapshots.part import LinkedPart
+from magnetar_broker.server.storage import ControllerStorage
 from magnetar_broker.server.supervision.children import name_of
 from magnetar_broker.server.supervision.control import (
     Drain,
@@ -67,11 +56,6 @@ from magnetar_broker.server.supervision.control import (
 )
 from magnetar_broker.server.tls.contexts import Contexts
 from magnetar_storage.errors import StorageError
-from magnetar_storage.interfaces import SegmentId
-from magnetar_storage.metadata.sqlite import SqliteMetadata
-from magnetar_storage.runtime.execution import Clock
-from magnetar_storage.runtime.mutex import Mutex
-from magnetar_storage.space.disk_space import SpaceState
 
 logger = logging.getLogger(__name__)
 
@@ -81,14 +65,10 @@ class Controller:
 
     def __init__(self, prepared: Prepared, process: Process) -> None:
         self._settings = prepared.settings
-        # Read before the first start of this process; then brokers have gone on from there.
-        self._noted = prepared.noted if process.context.generation == 1 else None
+        self._storage = prepared.storage
         self._supervisor = os.getppid()
         self._process = process
         self._owners = bundle_owners(prepared, process.context.workers)
-        self._last_ids = LastIds(process.context.workers, process.clock)
-        self._counting = Mutex(process.clock)
-        self._is_counted = False
         self._links: dict[int, Link] = {}
         self._ports = prepared.ports
         self._contexts = None
@@ -98,52 +78,35 @@ class Controller:
 
     async def run(self) -> None:
         """Open the metadata store and serve; everything is closed on return."""
-        process = self._process
-        disk = data_disk(self._settings)
-        reserves = reserves_of(disk, store=None, has_metadata=True)
-        metadata = await metadata_of(
-            disk, self._noted, process.threads.metadata, process.clock, reserves
-        )
-        process.phases.end("metadata")
-        threads, clock = process.threads, process.clock
-        space = SpaceState()
-        try:
-            space = await space_of(self._settings, disk, reserves, threads.reads, clock)
-            await self._serve(metadata, space)
-        finally:
-            space.stop()
-            try:
-                await metadata.close()
-            finally:
-                await threads.metadata.run(space.set_aside)
-
-    async def _serve(self, metadata: SqliteMetadata, space: SpaceState) -> None:
-        process, settings = self._process, self._settings
-        # Not for the workers, which wait themselves: a write of theirs ends with their link.
-        reliable = retrying(settings, metadata, process.clock)
-        runtime = NamesRuntime(reliable, process.clock, process.tasks, space)
+        process, workers = self._process, self._process.context.workers
         links = WorkerLinks(self._owners.workers, process.clock)
-        stored = stored_bundles(settings, reliable, self._owners.workers)
+        is_first = process.context.generation == 1
+        async with self._storage.controller(
+            self._settings, process, links, workers, is_first
+        ) as storage:
+            await self._serve(storage, links)
+
+    async def _serve(self, storage: ControllerStorage, links: WorkerLinks) -> None:
+        process, settings = self._process, self._settings
+        metadata, space = storage.metadata, storage.space
+        runtime = NamesRuntime(metadata, process.clock, process.tasks, space)
+        stored = stored_bundles(settings, metadata, self._owners.workers)
         placement = Placement(self._owners, stored, links, process.clock)
-        placement.before_giving = self._last_ids.advance
+        placement.before_giving = storage.before_giving
         topic_host = DistributedTopicHost(placement, links, runtime)
-        policies = SharedPolicies(reliable, settings)
+        policies = SharedPolicies(metadata, settings)
         directory = Directory(settings, runtime, placement, topic_host, policies)
         Balancing(settings, directory, placement, links).register()
         requests = NameRequests(directory, placement, topic_host, policies)
         obey = partial(self._obey, Draining(directory.bundles, placement), directory.dynamic)
         process.obey(lambda message: process.tasks.spawn(obey(message)))
-        share_looks(space, self._links.values)
-        process.meet(partial(self._meet, metadata, requests, space))
+        process.meet(partial(self._meet, storage, requests))
         reached = ReachedLimits(process.clock)
         admission = Admission(lambda: settings, process.clock, reached)
-        parts = partial(_parts, links, process.clock)
-        snapshots = Snapshots(metadata, parts, settings, process.clock)
         owners = LinkedOwners(topic_host, runtime)
         health = LinkedHealth(links, runtime)
-        http = self._http_server(directory, owners, health, snapshots, reached, space)
+        http = self._http_server(directory, owners, health, storage, reached)
         try:
-            await snapshots.clear()
             sockets = process.context.sockets
             await http.start(of_port(sockets, self._ports.http))
             if self._contexts is not None:
@@ -156,7 +119,7 @@ class Controller:
             await process.stopped()
             await self._workers_ended()
         finally:
-            await snapshots.stop()  # first: changes of metadata may be waiting for it
+            await storage.stop()  # first: changes of metadata may be waiting for it
             await directory.stop()
             await http.stop()
             if self._contexts is not None:
@@ -169,9 +132,8 @@ class Controller:
         directory: Directory,
         owners: LinkedOwners,
         health: LinkedHealth,
-        snapshots: Snapshots,
+        storage: ControllerStorage,
         reached: ReachedLimits,
-        space: SpaceState,
     ) -> HttpServer:
         """Return the server of the admin API, of metrics and of health."""
         process, settings = self._process, self._settings
@@ -185,7 +147,7 @@ class Controller:
             self._authenticator,
             self._contexts.figures if self._contexts is not None else lambda: None,
             directory.schemas.counts,
-            space,
+            storage.space,
         )
         context = AdminContext(
             directory,
@@ -193,7 +155,8 @@ class Controller:
             MetricsPage(page.make),
             health,
             self._stop_all,
-            snapshots,
+            storage.snapshots,
+            storage.metadata_url,
         )
         return HttpServer(
             context,
@@ -229,20 +192,13 @@ class Controller:
         gc.enable()
         self._process.ready()
 
-    def _meet(
-        self, metadata: SqliteMetadata, requests: NameRequests, space: SpaceState, peer: Peer
-    ) -> None:
+    def _meet(self, storage: ControllerStorage, requests: NameRequests, peer: Peer) -> None:
         """Serve a worker that has started, or started again."""
         assert peer.worker is not None
         process, number = self._process, peer.worker
         link = Link(name_of(number), process.clock, process.tasks)
-        may_write = partial(_may_write, requests.topic_host, link)
-        MetadataServer(link, metadata, may_write, process.clock, process.tasks)
+        storage.serve(number, link, partial(_may_write, requests.topic_host, link))
         requests.serve(number, link)
-        join = partial(self._join, metadata, number, self._links.get(number))
-        link.serve({"segments.join": join, "identity": lambda: tuple(metadata.identity)})
-        serve_looks(space, link)
-        self._last_ids.follow(number, link)
         self._links[number] = link
         process.tasks.spawn(connect(link, peer.link, process.loop_timer))
 
@@ -261,30 +217,6 @@ class Controller:
                     await settings.reload({name: Given(*value) for name, value in values.items()})
                 except (BrokerError, StorageError) as error:
                     logger.error("reload: some topics do not follow it until they close: %s", error)
-
-    async def _join(
-        self, metadata: SqliteMetadata, number: int, before: Link | None, last: SegmentId
-    ) -> tuple[SegmentId, tuple[object, ...]]:
-        """Answer a worker that has opened its store; `before` is the link of its former process.
-
-        The answer is the id above which its new segments begin, and the identity to be noted.
-        """
-        if before is not None:
-            # Else it could delete as orphans what a late write of that process is about to list.
-            await settled(before, metadata)
-        beyond = await self._last_ids.join(number, last)
-        async with self._counting.held():
-            # All workers have compared their parts by now: a refused start is not counted.
-            if not self._is_counted:
-                await metadata.count_start()
-                self._is_counted = True
-        return beyond, tuple(metadata.identity)
-
-
-def _parts(links: WorkerLinks, clock: Clock) -> list[LinkedPart]:
-    if missing := links.missing():
-        raise NotReady(f"{', '.join(map(name_of, missing))}: starting or stopping: retry")
-    return [LinkedPart(link, clock) for link in links.all()]
 
 
 def _may_write(topic_host: DistributedTopicHost, link: Link, key: str) -> bool:

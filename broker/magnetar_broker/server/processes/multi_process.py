@@ -10,19 +10,16 @@ from magnetar_broker.config import Settings
 from magnetar_broker.config.changes import with_reloaded
 from magnetar_broker.placement.bundle_owners import BundleOwners
 from magnetar_broker.server.clients.authentication import authenticator_of
-from magnetar_broker.server.data_directory import addresses
-from magnetar_broker.server.data_directory.engine import data_disk
 from magnetar_broker.server.processes.banner import banner
 from magnetar_broker.server.processes.reload import Read, reloaded
 from magnetar_broker.server.runtime.advertised import advertised
 from magnetar_broker.server.runtime.phases import Phases
 from magnetar_broker.server.runtime.ports import PortNumbers, open_ports
+from magnetar_broker.server.storage import SharedStorage, storage_of
 from magnetar_broker.server.supervision.children import Context, name_of
 from magnetar_broker.server.supervision.supervisor import Changed, Role, Supervisor
 from magnetar_broker.server.tls.contexts import uses_tls
 from magnetar_broker.server.tls.files import load
-from magnetar_storage.multi_store.belonging import Noted, take
-from magnetar_storage.runtime.disk import Lock
 
 logger = logging.getLogger(__name__)
 
@@ -31,10 +28,7 @@ class Prepared(NamedTuple):
     """The data that every process has besides its `Context`."""
 
     settings: Settings
-    lock: Lock
-    """The lock of the data directory; held until the last process that has it open has ended."""
-    noted: Noted
-    """The identities read from the data directory before any process was started."""
+    storage: SharedStorage
     ports: PortNumbers
     """The numbers of the broker's ports."""
 
@@ -100,13 +94,12 @@ def serve_several(
     Raises the error that prevents the start.
     """
     authenticator_of(settings)  # for its errors, and for its imports, which all processes share
-    disk = data_disk(settings)
-    lock, noted = take(disk, workers)
-    addresses.forget(settings.data_dir)
+    storage = storage_of(settings)
+    shared = storage.share(workers)
     if uses_tls(settings):
         load(settings)  # for the errors of the files, and for its imports, which are then shared
     ports = open_ports(settings)
-    prepared = Prepared(settings, lock, noted, ports.numbers)
+    prepared = Prepared(settings, shared, ports.numbers)
     default = advertised(settings, prepared.ports)[0]
     processes = f"{workers} workers on {cores} cores, and a controller"
     supervisor = Supervisor(
@@ -123,10 +116,10 @@ def serve_several(
     def ready() -> None:
         phases.end("processes")
         logger.info("ready after %s", phases)
-        print(banner(settings, default, prepared.ports, processes), flush=True)
+        print(banner(settings, default, prepared.ports, storage.described, processes), flush=True)
 
-    addresses.announce(settings, prepared.ports)
+    storage.announce(prepared.ports)
     try:
         return supervisor.run(ready)
     finally:
-        addresses.forget(settings.data_dir)
+        storage.withdraw()

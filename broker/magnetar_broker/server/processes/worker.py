@@ -7,11 +7,8 @@ from functools import partial
 
 from magnetar_broker.broker import Broker
 from magnetar_broker.ipc.link import Handler, Link
-from magnetar_broker.ipc.metadata import RemoteMetadata
-from magnetar_broker.ipc.segments import RemoteHolder, serve_segments
 from magnetar_broker.ipc.successive import SuccessiveLinks
 from magnetar_broker.limits.worker_share import settings_of_worker
-from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.names.workers.remote import RemoteDirectory
 from magnetar_broker.policies.shared import learning
 from magnetar_broker.policies.view import PolicyView
@@ -20,13 +17,6 @@ from magnetar_broker.server.clients.authentication import authenticator_of
 from magnetar_broker.server.clients.listener import Listener
 from magnetar_broker.server.clients.socket_handoff import SocketHandoff
 from magnetar_broker.server.clients.upstreams import Upstreams
-from magnetar_broker.server.data_directory.engine import (
-    data_disk,
-    engine_of,
-    reserves_of,
-    space_of,
-    store_of,
-)
 from magnetar_broker.server.pages.broker_page import BrokerPage
 from magnetar_broker.server.pages.health import HealthCheck
 from magnetar_broker.server.pages.linked_health import serve_health
@@ -34,12 +24,10 @@ from magnetar_broker.server.pages.linked_page import LinkedPage
 from magnetar_broker.server.processes.link_sockets import connect
 from magnetar_broker.server.processes.multi_process import Prepared, bundle_owners
 from magnetar_broker.server.processes.process import Process
-from magnetar_broker.server.processes.shared_looks import serve_looks, share_looks
 from magnetar_broker.server.runtime.descriptors import Descriptors
 from magnetar_broker.server.runtime.garbage import CHECK_SECONDS, CLOSED_TOPICS, Garbage
-from magnetar_broker.server.runtime.phases import recovery
 from magnetar_broker.server.runtime.ports import of_port
-from magnetar_broker.server.snapshots.part import LocalPart, serve_snapshots
+from magnetar_broker.server.storage import WorkerStorage
 from magnetar_broker.server.supervision.children import name_of
 from magnetar_broker.server.supervision.control import Peer
 from magnetar_broker.server.tls.contexts import Contexts
@@ -50,10 +38,6 @@ from magnetar_broker.topic.requests import serve_topic_host
 from magnetar_broker.transactions.leftovers import ENDED, LinkedEnded
 from magnetar_broker.transactions.participants import LinkedEnding, serving
 from magnetar_proto.names import TopicName
-from magnetar_storage.identity import Identity
-from magnetar_storage.multi_store.multi_store import JoinedStore
-from magnetar_storage.multi_store.opening import Share
-from magnetar_storage.space.disk_space import DiskSpace
 
 
 class Worker:
@@ -65,14 +49,13 @@ class Worker:
         self._number = context.worker
         self._workers = context.workers
         self._others = [number for number in range(context.workers) if number != self._number]
-        self._lock = prepared.lock
+        self._storage = prepared.storage
         self._of_broker = prepared.settings
         self._part = partial(settings_of_worker, workers=context.workers)
         self._settings = self._part(prepared.settings)
         self._owners = bundle_owners(prepared, context.workers)
         self._process = process
         self._descriptors = Descriptors()
-        self._journal_stats = JournalStats()
         self._controller = Link("the controller", process.clock, process.tasks)
         self._links = {n: SuccessiveLinks(name_of(n), process.clock) for n in self._others}
         """The links to the present processes of the other workers, by worker number."""
@@ -90,40 +73,13 @@ class Worker:
 
     async def run(self) -> None:
         """Open the store and serve; everything is closed on return."""
-        process = self._process
-        holders = {number: RemoteHolder(links) for number, links in self._links.items()}
-        disk = data_disk(self._settings)
-        reserves = reserves_of(disk, self._number, has_metadata=False)
-        space = await space_of(self._settings, disk, reserves, process.threads.reads, process.clock)
-        store = await store_of(
-            self._settings,
-            disk,
-            process.threads,
-            process.clock,
-            self._journal_stats,
-            space,
-            Share(self._number, self._workers, holders),
-            self._lock if self._number == 0 else None,
-        )
-        process.phases.end(recovery(store.replayed_bytes))
-        try:
-            await self._serve(store, space)
-        finally:
-            space.stop()
-            await store.close()
+        async with self._storage.worker(
+            self._settings, self._process, self._number, self._controller, self._links
+        ) as storage:
+            await self._serve(storage)
 
-    async def _serve(self, store: JoinedStore, space: DiskSpace) -> None:
-        process, controller = self._process, self._controller
-        metadata = RemoteMetadata(controller, process.clock)
-        engine = engine_of(
-            self._settings,
-            store,
-            metadata,
-            process.clock,
-            process.tasks,
-            self._journal_stats,
-            space,
-        )
+    async def _serve(self, storage: WorkerStorage) -> None:
+        process, controller, engine = self._process, self._controller, storage.engine
         policies = PolicyView(self._settings)
         topic_host = LocalTopicHost(self._of_broker, engine, policies, self._new_owner, self._part)
         names = RemoteDirectory(self._settings, self._owners, controller)
@@ -148,15 +104,14 @@ class Worker:
             handlers_of(topic_host.access),
         )
         listener = Listener(broker, process.loop_timer, self._descriptors, upstreams)
-        part = LocalPart(store, self._settings.data_dir)
-        self._answer_controller(broker, store, space, part, policies)
+        self._answer_controller(broker, storage, policies)
         serves = {**serving(broker.local_ending), ENDED: ended}
-        process.meet(partial(self._meet, store, serves))
+        process.meet(partial(self._meet, storage, serves))
         try:
-            await process.unless_stopped(self._start(store, metadata, broker, listener))
+            await process.unless_stopped(self._start(storage, broker, listener))
             await process.stopped()
         finally:
-            part.stop()
+            storage.stop()
             self._handoff.stop()
             # First: a topic that is being opened may wait for another worker, which also stops.
             for links in self._links.values():
@@ -169,12 +124,7 @@ class Worker:
             controller.close()
 
     def _answer_controller(
-        self,
-        broker: Broker,
-        store: JoinedStore,
-        space: DiskSpace,
-        part: LocalPart,
-        policies: PolicyView,
+        self, broker: Broker, storage: WorkerStorage, policies: PolicyView
     ) -> None:
         """Answer the requests and take the notices of the controller."""
         process, controller, contexts = self._process, self._controller, self._contexts
@@ -182,35 +132,21 @@ class Worker:
         serve_load(broker.topics, self._owners, process.clock, _used, controller)
         serve_operations(broker, controller)
         serve_health(HealthCheck(broker, self._serves), controller)
-        serve_snapshots(part, controller)
+        storage.serve_controller()
         page = BrokerPage(
             broker,
             self._owners,
-            self._journal_stats,
+            storage.journal,
             process.loop_timer.stats,
             is_joined=True,
             tls=contexts.figures if contexts is not None else lambda: None,
         )
         LinkedPage(page.make, controller, process.loop_timer)
         controller.serve(learning(policies))
-        share_looks(space, lambda: [controller])
-        serve_looks(space, controller)
-        controller.serve(
-            {"segments.last_id": lambda: store.last_id, "segments.advance": store.advance_beyond}
-        )
 
-    async def _start(
-        self, store: JoinedStore, metadata: RemoteMetadata, broker: Broker, listener: Listener
-    ) -> None:
+    async def _start(self, storage: WorkerStorage, broker: Broker, listener: Listener) -> None:
         controller, phases = self._controller, self._process.phases
-        metadata.identity = Identity(*await controller.request("identity"))
-        # Before joining: no worker continues until all have joined, so none notes what is refused.
-        store.compare(metadata.identity)
-        last, identity = await controller.request("segments.join", store.last_id)
-        metadata.identity = Identity(*identity)
-        phases.end("recovery of the other workers")
-        await store.advance_beyond(last)
-        store.belong(lambda: metadata.identity)
+        await storage.join()
         await broker.start()
         phases.end("names")
         # The controller may have closed the link though both live: it loads no more topics here,
@@ -239,12 +175,12 @@ class Worker:
             broker.slow_readers,
         )
 
-    def _meet(self, store: JoinedStore, serves: Mapping[str, Handler], peer: Peer) -> None:
+    def _meet(self, storage: WorkerStorage, serves: Mapping[str, Handler], peer: Peer) -> None:
         """Connect to another process that has started, or started again."""
         process, link = self._process, self._controller
         if peer.worker is not None:
             link = Link(name_of(peer.worker), process.clock, process.tasks)
-            serve_segments(store, link)
+            storage.serve(link)
             link.serve(serves)
             self._links[peer.worker].replace(link)
             self._handoff.connect(peer)

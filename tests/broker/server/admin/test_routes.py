@@ -84,6 +84,7 @@ def test_everything_that_reaches_other_processes_is_known() -> None:
         "owners",
         "page",
         "health",
+        "metadata_url",
         "reading",
         "shutdown",
         "snapshots",

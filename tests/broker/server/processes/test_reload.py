@@ -8,6 +8,7 @@ import pytest
 from magnetar_broker.config import Settings
 from magnetar_broker.config.changes import with_reloaded
 from magnetar_broker.config.load import ConfigError, Loaded
+from magnetar_broker.server.data_directory.shared_storage import LocalSharedStorage
 from magnetar_broker.server.processes.multi_process import Prepared, Reload
 from magnetar_broker.server.processes.reload import reloaded
 from magnetar_broker.server.runtime.ports import PortNumbers
@@ -25,7 +26,8 @@ class Unlocked:
 
 
 def prepared(settings: Settings) -> Prepared:
-    return Prepared(settings, Unlocked(), Noted({}, is_used=False), PORTS)
+    storage = LocalSharedStorage(Unlocked(), Noted({}, is_used=False))
+    return Prepared(settings, storage, PORTS)
 
 
 def run(prepared: Prepared, context: Context) -> None:

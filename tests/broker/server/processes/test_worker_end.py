@@ -12,6 +12,7 @@ from magnetar_broker.config import Settings
 from magnetar_broker.ipc.link import Link
 from magnetar_broker.ipc.metadata_server import MetadataServer
 from magnetar_broker.server.data_directory.engine import data_disk
+from magnetar_broker.server.data_directory.shared_storage import LocalSharedStorage
 from magnetar_broker.server.processes.link_sockets import connect
 from magnetar_broker.server.processes.multi_process import Prepared
 from magnetar_broker.server.processes.process import Process
@@ -20,20 +21,18 @@ from magnetar_broker.server.runtime.ports import PortNumbers, port_of
 from magnetar_broker.server.supervision.children import Context
 from magnetar_broker.server.supervision.control import Peer, Ready, control_pair
 from magnetar_storage.identity import UNKNOWN
-from magnetar_storage.local import directories, layout
-from magnetar_storage.multi_store.belonging import noted
+from magnetar_storage.multi_store.belonging import take
 
 
 async def test_a_worker_without_the_controller_ends(tmp_path: Path) -> None:
     """The worker ends even if the supervisor does not stop it: its link may end alone."""
     settings = Settings(data_dir=str(tmp_path / "data"), broker_service_port=0)
-    disk = data_disk(settings)
-    with closing(disk.lock(layout.LOCK_FILE)) as lock:
-        directories.prepare(disk, 2)
+    lock, noted = take(data_disk(settings), 2)
+    with closing(lock):
         supervisor, control = control_pair()
         listening = listening_socket()
         ports = PortNumbers(port_of([listening]), None, None, None)
-        prepared = Prepared(settings, lock, noted(disk), ports)
+        prepared = Prepared(settings, LocalSharedStorage(lock, noted), ports)
         process = Process(Context(1, 2, 1, 0.0, 60.0, control, [listening]))
         running = asyncio.create_task(Worker(prepared, process).run())
         ours, theirs = socket.socketpair()

@@ -82,8 +82,9 @@ async def restore(context: AdminContext, request: Request) -> Response:
 
 
 async def internal(context: AdminContext, request: Request) -> Response:
-    """The location of the metadata: the data directory, which only this broker can use."""
-    store = f"file://{serving(context).settings.data_dir}"
+    """The location of the metadata, such as the data directory, which only this broker can use."""
+    serving(context)
+    store = context.metadata_url
     return json_response(
         {
             "zookeeperServers": store,

@@ -2,10 +2,9 @@
 
 import re
 
-from magnetar_broker.base.errors import NotReady
 from magnetar_broker.server.admin.context import AdminContext, serving
+from magnetar_broker.server.data_directory.snapshots.making import Snapshots
 from magnetar_broker.server.http.messages import Refused, Request, Response, json_response
-from magnetar_broker.server.snapshots.making import Snapshots
 
 NAME = re.compile(r"[A-Za-z0-9][-A-Za-z0-9_.]{0,99}", re.ASCII)
 UNFINISHED = re.compile(r".*\.unfinished", re.ASCII)
@@ -33,7 +32,9 @@ async def snapshots(context: AdminContext, request: Request) -> Response:
 
 def _snapshots(context: AdminContext) -> Snapshots:
     if context.snapshots is None:
-        raise NotReady("the broker is starting or stopping: retry")
+        raise Refused(
+            501, "this broker makes no snapshots: back its data up with the tools of its storage"
+        )
     return context.snapshots
 
 

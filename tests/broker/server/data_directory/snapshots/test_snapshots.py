@@ -15,8 +15,8 @@ import pulsar
 import pytest
 
 from admin_http import Admin
-from magnetar_broker.server.snapshots import restoring
-from magnetar_broker.server.snapshots.files import MANIFEST, copy_file
+from magnetar_broker.server.data_directory.snapshots import restoring
+from magnetar_broker.server.data_directory.snapshots.files import MANIFEST, copy_file
 from magnetar_storage.local import directories
 from official import TIMEOUT_MS, connect, publish, take
 from running_broker import RunningBroker

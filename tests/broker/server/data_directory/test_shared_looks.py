@@ -2,7 +2,7 @@
 
 from fakes.links import Joined
 from fakes.space import set_room
-from magnetar_broker.server.processes.shared_looks import serve_looks, share_looks
+from magnetar_broker.server.data_directory.shared_looks import serve_looks, share_looks
 from magnetar_storage.space.disk_space import SpaceState
 
 

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from magnetar_broker.base.errors import AlreadyExists, BrokerError, NotReady
 from magnetar_broker.base.version import VERSION
 from magnetar_broker.config import Settings
-from magnetar_broker.server.snapshots.files import (
+from magnetar_broker.server.data_directory.snapshots.files import (
     UNFINISHED,
     CopiedFiles,
     Manifest,
@@ -30,7 +30,7 @@ from magnetar_broker.server.snapshots.files import (
     remove_rests,
     remove_tree,
 )
-from magnetar_broker.server.snapshots.part import SnapshotPart
+from magnetar_broker.server.data_directory.snapshots.part import SnapshotPart
 from magnetar_storage.errors import StorageError
 from magnetar_storage.local import directories, layout
 from magnetar_storage.metadata.database import FILE as METADATA_FILE

@@ -12,10 +12,10 @@ import pytest
 from fakes.origins import MESSAGES
 from magnetar_broker.base.errors import NotReady
 from magnetar_broker.config import Settings
+from magnetar_broker.server.data_directory.snapshots import files, making
+from magnetar_broker.server.data_directory.snapshots.making import Snapshots
+from magnetar_broker.server.data_directory.snapshots.part import LocalPart
 from magnetar_broker.server.runtime.asyncio_runtime import LoopClock, ThreadWorkers
-from magnetar_broker.server.snapshots import files, making
-from magnetar_broker.server.snapshots.making import Snapshots
-from magnetar_broker.server.snapshots.part import LocalPart
 from magnetar_storage.errors import Unavailable
 from magnetar_storage.local import layout
 from magnetar_storage.local.segment_file import file_name

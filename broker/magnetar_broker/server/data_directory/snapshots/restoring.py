@@ -5,7 +5,7 @@ from contextlib import closing
 from threading import Event
 
 from magnetar_broker.server.data_directory import addresses
-from magnetar_broker.server.snapshots.files import (
+from magnetar_broker.server.data_directory.snapshots.files import (
     MANIFEST,
     begin,
     copy_file,

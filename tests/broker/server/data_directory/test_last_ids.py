@@ -4,7 +4,7 @@ import pytest
 
 from fakes.links import Joined
 from fakes.world import ManualClock, start
-from magnetar_broker.server.processes.last_ids import LastIds
+from magnetar_broker.server.data_directory.last_ids import LastIds
 from magnetar_storage.errors import DiskFull, StorageError
 
 

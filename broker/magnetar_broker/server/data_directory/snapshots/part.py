@@ -7,7 +7,7 @@ from typing import Protocol
 
 from magnetar_broker.ipc.answer_within import answer_within
 from magnetar_broker.ipc.link import Link
-from magnetar_broker.server.snapshots.files import CheckpointFiles, CopiedFiles
+from magnetar_broker.server.data_directory.snapshots.files import CheckpointFiles, CopiedFiles
 from magnetar_storage.errors import Unavailable
 from magnetar_storage.local import directories
 from magnetar_storage.multi_store.multi_store import JoinedStore
