@@ -3,6 +3,8 @@
 from typing import NamedTuple
 
 from magnetar_broker.authentication.authenticator import Authenticator
+from magnetar_broker.base.guarded_metadata import GuardedMetadata
+from magnetar_broker.base.runtime import NamesRuntime
 from magnetar_broker.broker import Broker
 from magnetar_broker.config import Settings
 from magnetar_broker.names.directory import Directory
@@ -26,8 +28,11 @@ def standalone(
     authenticator: Authenticator | None = None,
 ) -> Standalone:
     """Return both halves on one engine; they call each other directly."""
-    policies = Policies(engine.metadata, settings)
+    # No other process has this broker's metadata: the lock of the data directory is the guard.
+    metadata = GuardedMetadata(engine.metadata, guard=None)
+    runtime = NamesRuntime(metadata, engine.clock, engine.tasks, engine.space)
+    policies = Policies(metadata, settings)
     topic_host = LocalTopicHost(settings, engine, policies)
-    directory = Directory(settings, engine, ownership, topic_host, policies)
+    directory = Directory(settings, runtime, ownership, topic_host, policies)
     broker = Broker(settings, engine, topic_host, directory, authenticator=authenticator)
     return Standalone(directory, broker)

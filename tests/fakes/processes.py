@@ -2,6 +2,7 @@
 
 from fakes.links import Joined
 from fakes.world import ManualClock, start
+from magnetar_broker.base.guarded_metadata import GuardedMetadata, become_directory
 from magnetar_broker.base.runtime import NamesRuntime
 from magnetar_broker.broker import Broker
 from magnetar_broker.config import Settings
@@ -76,10 +77,13 @@ class Processes:
         self.urls = [f"pulsar://worker-{number}:1" for number in range(workers)]
         self.owners = BundleOwners(self.urls)
         self.owners.announce(ListenerUrls(SERVICE_URL))
-        runtime = NamesRuntime(engine.metadata, engine.clock, engine.tasks)
-        self.policies = SharedPolicies(engine.metadata, settings)
+        becoming = start(become_directory(engine.metadata, 30, lambda: None))
+        clock.pump()
+        metadata = GuardedMetadata(engine.metadata, becoming.result())
+        runtime = NamesRuntime(metadata, engine.clock, engine.tasks)
+        self.policies = SharedPolicies(metadata, settings)
         links = WorkerLinks(workers, engine.clock)
-        stored = stored_bundles(settings, engine.metadata, workers)
+        stored = stored_bundles(settings, metadata, workers)
         self.placement = Placement(self.owners, stored, links, engine.clock)
         self.topic_host = DistributedTopicHost(self.placement, links, runtime)
         self.directory = Directory(

@@ -7,6 +7,7 @@ from fakes.connection import Got, RecordingConnection
 from fakes.logs import NEVER, LogWorld
 from fakes.publish_runs import publish
 from fakes.world import ManualPromise
+from magnetar_broker.base.guarded_metadata import GuardedMetadata
 from magnetar_broker.config import Settings
 from magnetar_broker.dispatch.consumer import Consumer, SubscribeRequest
 from magnetar_broker.limits.shared_limits import SharedLimits, shared_limits
@@ -70,7 +71,9 @@ class TopicWorld(LogWorld):
         self.reload()
 
     def reload(self) -> Topic:
-        self.policies = policies = Policies(self.engine.metadata, self.settings)
+        self.policies = policies = Policies(
+            GuardedMetadata(self.engine.metadata, None), self.settings
+        )
         self.do(policies.load(self.name))
         opening = Topic.open(
             self.name, self.engine, True, self.limits, self.shared, policies, self.dropped.append

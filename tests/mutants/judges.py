@@ -52,6 +52,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     ),
     "broker/base": (
         "broker/session/test_transient_errors.py", "broker/metrics/test_figures.py",
+        "broker/names/test_guarded_directory.py",
         "broker/server/processes/test_ended_processes.py",
     ),
     "broker/commands": (

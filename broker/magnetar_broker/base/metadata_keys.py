@@ -18,6 +18,8 @@ STARTS = "/starts"
 """The key of the number of times that a process which serves topics has started."""
 DYNAMIC_SETTINGS = "/settings"
 """The key of the settings that were changed while the broker ran."""
+DIRECTORY = "/directory"
+"""The key, under a lease, of the process that is the directory of names."""
 
 
 def tenant_key(tenant: str) -> str:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from magnetar_storage.interfaces import MetadataStore
+from magnetar_broker.base.guarded_metadata import GuardedMetadata
 from magnetar_storage.runtime.execution import Clock, Tasks
 from magnetar_storage.space.disk_space import SpaceState
 
@@ -20,23 +20,13 @@ class Runtime(Protocol):
         """The runner of coroutines."""
 
 
-class MetadataRuntime(Runtime, Protocol):
-    """A `Runtime` with the metadata store."""
-
-    @property
-    def metadata(self) -> MetadataStore:
-        """Names, policies, schemas, and the records of logs."""
-
-    @property
-    def space(self) -> SpaceState:
-        """Whether the disk has room."""
-
-
 @dataclass(frozen=True)
 class NamesRuntime:
-    """The `MetadataRuntime` of a process that stores no messages."""
+    """The `Runtime` of the directory of names, with its metadata store."""
 
-    metadata: MetadataStore
+    metadata: GuardedMetadata
+    """Names, policies, schemas, and the records of logs."""
     clock: Clock
     tasks: Tasks
     space: SpaceState = field(default_factory=SpaceState)
+    """Whether the disk has room."""

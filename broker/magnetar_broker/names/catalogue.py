@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import unquote_plus
 
 from magnetar_broker.base.errors import AlreadyExists, TopicNotFound
+from magnetar_broker.base.guarded_metadata import GuardedMetadata
 from magnetar_broker.base.metadata_keys import (
     PARTITIONS,
     partitions_key,
@@ -28,7 +29,6 @@ from magnetar_broker.base.records import (
 )
 from magnetar_proto.names import PARTITION_SUFFIX, TopicName
 from magnetar_storage.errors import StorageError
-from magnetar_storage.interfaces import MetadataStore
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Partitioned:
 class Catalogue:
     """Reads and writes the names.  Partitioned topics are kept in memory from the first read on."""
 
-    def __init__(self, metadata: MetadataStore) -> None:
+    def __init__(self, metadata: GuardedMetadata) -> None:
         self._metadata = metadata
         self._partitioned: dict[TopicName, Partitioned | None] | None = None
         """The partitioned topics; None has to be read, because it was or may have been stored."""

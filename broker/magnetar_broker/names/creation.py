@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from magnetar_broker.base.errors import AlreadyExists, BrokerError, NotAllowed, TopicNotFound
 from magnetar_broker.base.metadata_keys import topic_key
 from magnetar_broker.base.parallel import for_each
-from magnetar_broker.base.runtime import MetadataRuntime
+from magnetar_broker.base.runtime import NamesRuntime
 from magnetar_broker.config import Settings
 from magnetar_broker.names.catalogue import Catalogue, Partitioned
 from magnetar_broker.names.counts import TopicCounts
@@ -34,7 +34,7 @@ class Creation:
 
     settings: Settings
     """The settings that are in effect now."""
-    runtime: MetadataRuntime
+    runtime: NamesRuntime
     namespaces: Namespaces
     catalogue: Catalogue
     policies: Policies

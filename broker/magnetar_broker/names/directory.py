@@ -14,7 +14,7 @@ from magnetar_broker.base.errors import (
 )
 from magnetar_broker.base.metadata_keys import CLUSTERS, RESOURCE_GROUPS
 from magnetar_broker.base.periodic_jobs import PeriodicJobs
-from magnetar_broker.base.runtime import MetadataRuntime
+from magnetar_broker.base.runtime import NamesRuntime
 from magnetar_broker.base.transaction_ids import COORDINATORS, FIRST_COORDINATORS
 from magnetar_broker.config import Settings
 from magnetar_broker.names.authorizer import Authorizer
@@ -66,7 +66,7 @@ class Directory:
     def __init__(
         self,
         settings: Settings,
-        runtime: MetadataRuntime,
+        runtime: NamesRuntime,
         ownership: Ownership,
         topic_host: TopicHost,
         policies: Policies,

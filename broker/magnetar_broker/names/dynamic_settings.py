@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from magnetar_broker.base.metadata_keys import DYNAMIC_SETTINGS
 from magnetar_broker.base.records import change_record, create_record, read_record
-from magnetar_broker.base.runtime import MetadataRuntime
+from magnetar_broker.base.runtime import NamesRuntime
 from magnetar_broker.config import Settings
 from magnetar_broker.config.changes import (
     Given,
@@ -27,7 +27,7 @@ Configure = Callable[[Settings, Mapping[str, str]], Awaitable[None]]
 class DynamicSettings:
     """The settings changed at run time; one change is stored and followed at a time."""
 
-    def __init__(self, settings: Settings, runtime: MetadataRuntime, configure: Configure) -> None:
+    def __init__(self, settings: Settings, runtime: NamesRuntime, configure: Configure) -> None:
         """`settings` are the settings of the start."""
         self._started_with = settings
         self._metadata = runtime.metadata

@@ -11,6 +11,7 @@ from magnetar_broker.base.errors import (
     NamespaceClosed,
     NamespaceNotFound,
 )
+from magnetar_broker.base.guarded_metadata import GuardedMetadata
 from magnetar_broker.base.metadata_keys import NAMESPACES, namespace_key
 from magnetar_broker.base.records import (
     Fields,
@@ -26,7 +27,6 @@ from magnetar_broker.placement.stored_bundles import BOUNDARIES, StoredBundles
 from magnetar_proto.errors import InvalidTopicName
 from magnetar_proto.names import NamespaceName
 from magnetar_storage.errors import StorageError
-from magnetar_storage.interfaces import MetadataStore
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Namespaces:
 
     def __init__(
         self,
-        metadata: MetadataStore,
+        metadata: GuardedMetadata,
         tenants: Tenants,
         auto_create: bool,
         bundles: StoredBundles,

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from magnetar_broker.base.errors import AlreadyExists, BrokerError, LimitReached
+from magnetar_broker.base.guarded_metadata import GuardedMetadata
 from magnetar_broker.base.records import (
     Fields,
     change_record,
@@ -16,7 +17,6 @@ from magnetar_broker.base.records import (
     keys_under,
     read_record,
 )
-from magnetar_storage.interfaces import MetadataStore
 
 DATA, MIGRATION = "data", "migration"
 DOMAINS, ISOLATION = "failureDomains", "isolationPolicies"
@@ -30,7 +30,7 @@ LARGEST = 256 << 10
 class StoredObjects:
     """Reads and changes the objects of one kind; each change is durable on return."""
 
-    def __init__(self, metadata: MetadataStore, prefix: str, kind: str, own: str = "") -> None:
+    def __init__(self, metadata: GuardedMetadata, prefix: str, kind: str, own: str = "") -> None:
         self._metadata = metadata
         self._prefix = prefix
         self._kind = kind

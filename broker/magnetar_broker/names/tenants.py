@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from magnetar_broker.base.errors import AlreadyExists, LimitReached, TenantNotFound
+from magnetar_broker.base.guarded_metadata import GuardedMetadata
 from magnetar_broker.base.metadata_keys import TENANTS, tenant_key
 from magnetar_broker.base.records import (
     Fields,
@@ -14,7 +15,6 @@ from magnetar_broker.base.records import (
     keys_under,
     read_record,
 )
-from magnetar_storage.interfaces import MetadataStore
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ async def nobody_asks(name: str) -> None:
 class Tenants:
     """Reads and writes tenants."""
 
-    def __init__(self, metadata: MetadataStore, cluster: str, limit: int) -> None:
+    def __init__(self, metadata: GuardedMetadata, cluster: str, limit: int) -> None:
         """`limit` is the largest number of tenants; 0 means no limit."""
         self._metadata = metadata
         self._cluster = cluster

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 
 from magnetar_broker.base.errors import NamespaceNotFound
+from magnetar_broker.base.guarded_metadata import GuardedMetadata
 from magnetar_broker.base.metadata_keys import namespace_key
 from magnetar_broker.base.records import Fields, change_record, read_record
 from magnetar_broker.config import Settings
 from magnetar_broker.placement.bundles import Bundles, number_of_new
-from magnetar_storage.interfaces import MetadataStore
 
 BOUNDARIES = "boundaries"
 """The field of a namespace's record."""
@@ -16,7 +16,7 @@ BOUNDARIES = "boundaries"
 class StoredBundles:
     """Reads and changes the bundles of namespaces; those without any have the default ones."""
 
-    def __init__(self, metadata: MetadataStore, default: int) -> None:
+    def __init__(self, metadata: GuardedMetadata, default: int) -> None:
         """`default` is the number of bundles of a namespace that was created without."""
         self._metadata = metadata
         self._default = Bundles.even(default)
@@ -57,7 +57,7 @@ def missing(namespace: str) -> NamespaceNotFound:
     return NamespaceNotFound(f"namespace {namespace} does not exist: create it first")
 
 
-def stored_bundles(settings: Settings, metadata: MetadataStore, processes: int) -> StoredBundles:
+def stored_bundles(settings: Settings, metadata: GuardedMetadata, processes: int) -> StoredBundles:
     """Return the stored bundles of a broker in which `processes` processes own bundles."""
     setting = settings.default_number_of_namespace_bundles
     return StoredBundles(metadata, number_of_new(setting, processes))

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from magnetar_broker.base.guarded_metadata import GuardedMetadata
 from magnetar_broker.config import Settings
 from magnetar_broker.ipc.link import Handler, Link
 from magnetar_broker.policies.effective import StoredPolicies
 from magnetar_broker.policies.policy import Subject, subject_named
 from magnetar_broker.policies.stored import Policies
 from magnetar_broker.policies.view import PolicyView
-from magnetar_storage.interfaces import MetadataStore
 
 LEARN = "policies.learn"
 
@@ -22,7 +22,7 @@ class SharedPolicies(Policies):
     topic, and before the application of a change.
     """
 
-    def __init__(self, metadata: MetadataStore, settings: Settings) -> None:
+    def __init__(self, metadata: GuardedMetadata, settings: Settings) -> None:
         super().__init__(metadata, settings)
         self._views: list[Link] = []
 

@@ -9,6 +9,7 @@ explicit values costs no memory.
 import json
 from typing import Any, TypeVar
 
+from magnetar_broker.base.guarded_metadata import GuardedMetadata
 from magnetar_broker.base.metadata_keys import (
     POLICIES,
     namespace_of_policies,
@@ -22,7 +23,7 @@ from magnetar_broker.policies.policy import Policy, PolicyValues, Resolved, Subj
 from magnetar_broker.policies.view import PolicyView
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import BadVersion, StorageError, Unavailable
-from magnetar_storage.interfaces import ABSENT, MetadataStore, Version
+from magnetar_storage.interfaces import ABSENT, Version
 
 T = TypeVar("T")
 
@@ -34,7 +35,7 @@ class Policies(PolicyView):
     topic before.
     """
 
-    def __init__(self, metadata: MetadataStore, settings: Settings) -> None:
+    def __init__(self, metadata: GuardedMetadata, settings: Settings) -> None:
         super().__init__(settings)
         self._metadata = metadata
         self._unread: set[str] | None = None

@@ -9,11 +9,12 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple
 
+from magnetar_broker.base.guarded_metadata import GuardedMetadata
 from magnetar_broker.base.records import keys_under
 from magnetar_broker.schemas.types import Schema, type_named
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import BadVersion, Corrupt, StorageError
-from magnetar_storage.interfaces import ABSENT, MetadataStore, Version
+from magnetar_storage.interfaces import ABSENT, Version
 from magnetar_storage.runtime.execution import Clock
 from magnetar_storage.runtime.mutex import KeyedMutex
 
@@ -59,7 +60,7 @@ class History(NamedTuple):
 class Registry:
     """The registered schemas of all topics; one per broker."""
 
-    def __init__(self, metadata: MetadataStore, clock: Clock) -> None:
+    def __init__(self, metadata: GuardedMetadata, clock: Clock) -> None:
         self._metadata = metadata
         self._clock = clock
         self._known: OrderedDict[str, History] = OrderedDict()

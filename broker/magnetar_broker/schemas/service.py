@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from magnetar_broker.base.errors import SchemaInvalid, SchemaRefused
+from magnetar_broker.base.guarded_metadata import GuardedMetadata
 from magnetar_broker.config import Settings
 from magnetar_broker.config.domains import SchemaCompatibility
 from magnetar_broker.policies.table import (
@@ -25,7 +26,6 @@ from magnetar_broker.schemas.counts import SchemaCounts, Work
 from magnetar_broker.schemas.registry import History, Registered, Registry, schema_name
 from magnetar_broker.schemas.types import InvalidSchema, Schema
 from magnetar_proto.names import TopicName
-from magnetar_storage.interfaces import MetadataStore
 from magnetar_storage.runtime.execution import Clock
 
 Check = Callable[[], None]
@@ -64,7 +64,7 @@ class Schemas:
     """Registers and checks the schemas of topics, whose policies must be loaded before."""
 
     def __init__(
-        self, metadata: MetadataStore, clock: Clock, policies: PolicyView, limits: SchemaLimits
+        self, metadata: GuardedMetadata, clock: Clock, policies: PolicyView, limits: SchemaLimits
     ) -> None:
         self.counts = SchemaCounts(clock)
         self._registry = Registry(metadata, clock)

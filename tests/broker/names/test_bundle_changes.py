@@ -10,6 +10,7 @@ from magnetar_broker.base.errors import (
     NamespaceNotFound,
     NotReady,
 )
+from magnetar_broker.base.guarded_metadata import GuardedMetadata
 from magnetar_broker.names.namespaces import Namespace
 from magnetar_broker.placement.bundles import Bundles
 from magnetar_broker.placement.stored_bundles import StoredBundles
@@ -188,7 +189,7 @@ def test_parts_of_a_split_bundle_stay_with_its_owner() -> None:
     assert world.bundle_of(name) in parts
     world.move(name)
     assert topic.closed
-    stored = StoredBundles(world.metadata, 4)
+    stored = StoredBundles(GuardedMetadata(world.metadata, None), 4)
     assert world.do(stored.of(NAMESPACE)).of(name) in parts, "boundaries are durable"
 
 

@@ -7,6 +7,7 @@ import pytest
 from fakes.logs import LogWorld
 from magnetar_broker.base import records
 from magnetar_broker.base.errors import AlreadyExists, TopicNotFound
+from magnetar_broker.base.guarded_metadata import GuardedMetadata
 from magnetar_broker.base.metadata_keys import partitions_key, topic_key
 from magnetar_broker.names.catalogue import Catalogue, Partitioned
 from magnetar_proto.names import TopicName
@@ -18,7 +19,7 @@ class Names:
 
     def __init__(self) -> None:
         self.world = LogWorld()
-        self.all = Catalogue(self.world.metadata)
+        self.all = Catalogue(GuardedMetadata(self.world.metadata, None))
         self.do = self.world.do
 
     def store(self, name: str) -> None:
@@ -61,13 +62,13 @@ def test_a_partitioned_topic_changes_and_goes() -> None:
     names.do(
         names.all.change_partitioned(topic("orders"), lambda o: replace(o, properties={"a": "b"}))
     )
-    for catalogue in (names.all, Catalogue(names.world.metadata)):
+    for catalogue in (names.all, Catalogue(GuardedMetadata(names.world.metadata, None))):
         assert names.do(catalogue.partitioned(topic("orders"))) == Partitioned(5, {"a": "b"})
     names.do(names.all.change_partitioned(topic("orders"), lambda o: replace(o, properties={})))
     assert names.do(names.all.partitioned(topic("orders"))) == Partitioned(5)
     names.do(names.all.delete_partitioned(topic("orders")))
     names.do(names.all.delete_partitioned(topic("orders")))
-    for catalogue in (names.all, Catalogue(names.world.metadata)):
+    for catalogue in (names.all, Catalogue(GuardedMetadata(names.world.metadata, None))):
         assert names.do(catalogue.partitioned(topic("orders"))) is None
     with pytest.raises(TopicNotFound, match="orders is not a partitioned topic"):
         names.do(names.all.grow(topic("orders"), 5))

@@ -12,6 +12,7 @@ from magnetar_broker.base.errors import (
     NamespaceNotFound,
     TenantNotFound,
 )
+from magnetar_broker.base.guarded_metadata import GuardedMetadata
 from magnetar_broker.base.metadata_keys import namespace_key
 from magnetar_broker.names.namespaces import Namespace, Namespaces
 from magnetar_broker.names.tenants import Tenant, Tenants
@@ -35,10 +36,10 @@ class Names:
     def begin(self) -> None:
         """The same store, seen by another process."""
         auto_create, tenants, namespaces = self.limits
-        self.tenants = Tenants(self.world.metadata, "here", tenants)
-        bundles = StoredBundles(self.world.metadata, 4)
+        self.tenants = Tenants(GuardedMetadata(self.world.metadata, None), "here", tenants)
+        bundles = StoredBundles(GuardedMetadata(self.world.metadata, None), 4)
         self.all = Namespaces(
-            self.world.metadata,
+            GuardedMetadata(self.world.metadata, None),
             self.tenants,
             auto_create,
             bundles,

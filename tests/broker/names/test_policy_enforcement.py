@@ -13,6 +13,7 @@ from effort import examples
 from fakes.sessions import TOPIC, SessionWorld, produce
 from fakes.world import ManualPromise
 from magnetar_broker.base.errors import NamespaceNotFound, NotReady, TopicNotFound
+from magnetar_broker.base.guarded_metadata import GuardedMetadata
 from magnetar_broker.base.parallel import WIDTH
 from magnetar_broker.config import Settings
 from magnetar_broker.names.catalogue import Partitioned
@@ -200,7 +201,7 @@ def test_the_last_that_is_stored_is_kept_to(
     release()
     for one in changes:
         one.result()
-    stored = Policies(world.metadata, Settings())
+    stored = Policies(GuardedMetadata(world.metadata, None), Settings())
     world.do(stored.load(NAME))
     assert topic.deduplication.on == stored.value(DEDUPLICATION, NAME)
     assert topic.limits.max_producers == stored.value(MAX_PRODUCERS, NAME)
@@ -244,7 +245,7 @@ def test_a_deleted_topic_leaves_no_policies(late: list[bool]) -> None:
         setting.result()
     deleting.result()
     assert world.topic().limits.max_producers == 10_000
-    stored = Policies(world.metadata, Settings())
+    stored = Policies(GuardedMetadata(world.metadata, None), Settings())
     assert world.do(stored.values_of(NAME)) == {}
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from fakes.memory_metadata import MemoryMetadata
 from fakes.world import ManualClock, run
+from magnetar_broker.base.guarded_metadata import GuardedMetadata
 from magnetar_broker.base.metadata_keys import topic_key
 from magnetar_broker.names import stored_names
 from magnetar_broker.names.catalogue import Catalogue, Partitioned
@@ -20,7 +21,7 @@ def name(local: str, namespace: str = NAMESPACE) -> TopicName:
 def listed(logs: list[TopicName], parted: dict[TopicName, int], namespace: str) -> list[str]:
     clock = ManualClock()
     metadata = MemoryMetadata(clock)
-    catalogue = Catalogue(metadata)
+    catalogue = Catalogue(GuardedMetadata(metadata, None))
 
     async def work() -> list[str]:
         for topic, partitions in parted.items():

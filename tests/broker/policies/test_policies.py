@@ -11,6 +11,7 @@ from effort import examples
 from fakes.logs import LogWorld
 from fakes.policy_values import policy_values
 from fakes.sessions import TOPIC
+from magnetar_broker.base.guarded_metadata import GuardedMetadata
 from magnetar_broker.base.metadata_keys import topic_policies_key
 from magnetar_broker.config import Settings
 from magnetar_broker.config.domains import SchemaCompatibility
@@ -37,7 +38,7 @@ SUBJECTS: tuple[Subject, ...] = (*TOPICS, NAMESPACE, OTHER.namespace_name)
 
 
 def policies(world: LogWorld) -> Policies:
-    return Policies(world.metadata, Settings())
+    return Policies(GuardedMetadata(world.metadata, None), Settings())
 
 
 def reads_of(world: LogWorld) -> list[str]:

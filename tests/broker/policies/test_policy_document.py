@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from effort import examples
 from fakes.logs import LogWorld
 from fakes.policy_values import STRATEGIES
+from magnetar_broker.base.guarded_metadata import GuardedMetadata
 from magnetar_broker.config import Settings
 from magnetar_broker.config.domains import QuotaAction
 from magnetar_broker.policies.codecs import OutOfRange
@@ -45,10 +46,10 @@ def test_every_policy_of_namespaces_is_a_member() -> None:
 @given(VALUES)
 def test_a_written_document_has_the_same_values_when_read(values: dict[Policy[Any], Any]) -> None:
     world = LogWorld()
-    found = Policies(world.metadata, Settings())
+    found = Policies(GuardedMetadata(world.metadata, None), Settings())
     world.do(found.set(NAMESPACE, values))
     document = json.loads(json.dumps(world.do(policies_json(found, NAMESPACE, HERE))))
-    copy = Policies(LogWorld().metadata, Settings())
+    copy = Policies(GuardedMetadata(LogWorld().metadata, None), Settings())
     world.do(copy.set(NAMESPACE, values_in_policies_json(document, HERE)))
     for policy in OF_NAMESPACES:
         assert (
@@ -59,7 +60,7 @@ def test_a_written_document_has_the_same_values_when_read(values: dict[Policy[An
 
 def test_a_namespace_without_explicit_values() -> None:
     world = LogWorld()
-    found = Policies(world.metadata, Settings())
+    found = Policies(GuardedMetadata(world.metadata, None), Settings())
     assert world.do(policies_json(found, NAMESPACE, HERE)) == {
         "backlog_quota_map": {},
         "topicDispatchRate": {},
@@ -82,7 +83,7 @@ def test_a_namespace_without_explicit_values() -> None:
 
 def test_members_that_are_written_even_if_unset_set_nothing() -> None:
     world = LogWorld()
-    found = Policies(world.metadata, Settings())
+    found = Policies(GuardedMetadata(world.metadata, None), Settings())
     silent = world.do(policies_json(found, NAMESPACE, HERE))
     assert values_in_policies_json(silent, HERE) == {}
 

@@ -8,6 +8,7 @@ import pytest
 from fakes.links import Joined
 from fakes.memory_metadata import MemoryMetadata
 from fakes.world import ManualClock
+from magnetar_broker.base.guarded_metadata import GuardedMetadata
 from magnetar_broker.config import Settings
 from magnetar_broker.ipc import link as links
 from magnetar_broker.policies.effective import StoredPolicies
@@ -21,7 +22,7 @@ def test_a_view_that_is_lost_while_policies_are_sent_does_not_keep_them_from_oth
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = ManualClock()
-    policies = SharedPolicies(MemoryMetadata(clock), Settings())
+    policies = SharedPolicies(GuardedMetadata(MemoryMetadata(clock), None), Settings())
     stuck, other = Joined(clock), Joined(clock)
     view = PolicyView(Settings())
     for joined in (stuck, other):

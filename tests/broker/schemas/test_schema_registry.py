@@ -12,6 +12,7 @@ from effort import examples
 from fakes.memory_metadata import MemoryMetadata
 from fakes.world import ManualClock, run, start
 from magnetar_broker.base.errors import SchemaRefused
+from magnetar_broker.base.guarded_metadata import GuardedMetadata
 from magnetar_broker.schemas.registry import History, Registry
 from magnetar_broker.schemas.types import Schema, SchemaType
 from magnetar_storage.errors import Corrupt, Unavailable
@@ -103,7 +104,7 @@ class World:
 
     def restart(self) -> None:
         self.metadata.writes_left = None
-        self.registry = Registry(self.metadata, self.clock)
+        self.registry = Registry(GuardedMetadata(self.metadata, None), self.clock)
 
     def do(self, work: Coroutine[Any, Any, Any]) -> Any:
         return run(work, self.clock)
@@ -183,7 +184,7 @@ def test_concurrent_requests(schemas: list[Schema], known: bool) -> None:
 
 def test_two_brokers_that_register_at_once() -> None:
     world = World()
-    other = Registry(world.metadata, world.clock)
+    other = Registry(GuardedMetadata(world.metadata, None), world.clock)
     schemas = {world.registry: SCHEMAS[0], other: SCHEMAS[1]}
     asked = [start(at.add(NAMES[0], one, digest(one), agree)) for at, one in schemas.items()]
     world.clock.pump()

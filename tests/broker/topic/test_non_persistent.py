@@ -13,6 +13,7 @@ from magnetar_broker.base.errors import (
     MetadataError,
     UnknownError,
 )
+from magnetar_broker.base.guarded_metadata import GuardedMetadata
 from magnetar_broker.config import Settings
 from magnetar_broker.dispatch.consumer import Consumer, SubscribeRequest
 from magnetar_broker.dispatch.key_selection import KeySharedMeta
@@ -39,7 +40,7 @@ class Volatile:
             full,
             TopicLimits(),
             shared_limits(Settings(), ManualClock()),
-            Policies(MemoryMetadata(self.clock), Settings()),
+            Policies(GuardedMetadata(MemoryMetadata(self.clock), None), Settings()),
             self.clock,
             ManualTasks(self.clock),
         )

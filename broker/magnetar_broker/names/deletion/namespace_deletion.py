@@ -18,7 +18,7 @@ from magnetar_broker.base.errors import (
 from magnetar_broker.base.metadata_keys import policies_of_topics, topic_of_names
 from magnetar_broker.base.parallel import for_each
 from magnetar_broker.base.records import keys_under
-from magnetar_broker.base.runtime import MetadataRuntime
+from magnetar_broker.base.runtime import NamesRuntime
 from magnetar_broker.names.catalogue import Catalogue
 from magnetar_broker.names.deletion.pending_deletions import PendingDeletions
 from magnetar_broker.names.deletion.topic_deletion import (
@@ -46,7 +46,7 @@ class Deletion:
 
     def __init__(
         self,
-        runtime: MetadataRuntime,
+        runtime: NamesRuntime,
         tenants: Tenants,
         namespaces: Namespaces,
         catalogue: Catalogue,

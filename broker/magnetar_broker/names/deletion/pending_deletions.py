@@ -3,11 +3,11 @@
 from urllib.parse import unquote_plus
 
 from magnetar_broker.base.errors import NotReady
+from magnetar_broker.base.guarded_metadata import GuardedMetadata
 from magnetar_broker.base.metadata_keys import DELETIONS, deletion_key
 from magnetar_broker.base.records import keys_under
 from magnetar_broker.names.topic_events import TopicEvents
 from magnetar_proto.names import TopicName
-from magnetar_storage.interfaces import MetadataStore
 
 
 class PendingDeletions:
@@ -17,7 +17,7 @@ class PendingDeletions:
     a failing disk interrupts is continued, and is never left half done.
     """
 
-    def __init__(self, metadata: MetadataStore, events: TopicEvents) -> None:
+    def __init__(self, metadata: GuardedMetadata, events: TopicEvents) -> None:
         self._metadata = metadata
         self._events = events
         self._begun: set[str] = set()

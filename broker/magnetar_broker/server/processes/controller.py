@@ -9,6 +9,7 @@ from contextlib import suppress
 from functools import partial
 
 from magnetar_broker.base.errors import BrokerError
+from magnetar_broker.base.guarded_metadata import GuardedMetadata, become_directory
 from magnetar_broker.base.metadata_keys import STARTS, TOPICS, topic_of_names
 from magnetar_broker.base.runtime import NamesRuntime
 from magnetar_broker.config.changes import Given
@@ -88,8 +89,10 @@ class Controller:
 
     async def _serve(self, storage: ControllerStorage, links: WorkerLinks) -> None:
         process, settings = self._process, self._settings
-        metadata, space = storage.metadata, storage.space
-        runtime = NamesRuntime(metadata, process.clock, process.tasks, space)
+        session_seconds = settings.metadata_store_session_timeout_millis / 1000
+        guard = await become_directory(storage.metadata, session_seconds, process.stop)
+        metadata = GuardedMetadata(storage.metadata, guard)
+        runtime = NamesRuntime(metadata, process.clock, process.tasks, storage.space)
         stored = stored_bundles(settings, metadata, self._owners.workers)
         placement = Placement(self._owners, stored, links, process.clock)
         placement.before_giving = storage.before_giving
