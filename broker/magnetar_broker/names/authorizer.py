@@ -62,7 +62,7 @@ class Authorizer:
 
         On return no client has anything open there that it may not have.
         """
-        self._forget()
+        self.forget()
         if self.rules is not None:
             try:
                 grants = await self._grants(namespace.partition("/")[0], namespace)
@@ -73,7 +73,7 @@ class Authorizer:
 
     async def tenant_changed(self, tenant: str) -> None:
         """Call `changed` for a tenant's namespaces: its admins have changed, or may have."""
-        self._forget()
+        self.forget()
         if self.rules is not None:
             await self._changed(await self._namespaces.of_tenant(tenant))
 
@@ -99,7 +99,8 @@ class Authorizer:
         if errors:
             raise errors[0]
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """Read the grants again, before the next use."""
         self._changes += 1
         self._known.clear()  # promise: a change ends what is known of grants
 

@@ -53,6 +53,14 @@ class BundleChanges:
         owners = await self._ownership.owners_of(namespace, bundles)
         return dict(zip(bundles.ranges, owners, strict=True))
 
+    async def reload(self) -> None:
+        """Adapt the owners of bundles to the stored bundles; owners stay as far as they can."""
+        for namespace in self._ownership.namespaces:
+            try:
+                await self._ownership.adopt(namespace, await self.stored.of(namespace))
+            except NamespaceNotFound:
+                self._ownership.forget(namespace)
+
     async def owned_by(self, process: str) -> list[str]:
         """Return the bundles of a process as `tenant/namespace/range`, sorted.
 

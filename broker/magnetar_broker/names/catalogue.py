@@ -127,6 +127,10 @@ class Catalogue:
         await self._metadata.delete(partitions_key(topic))
         known.pop(topic, None)
 
+    def forget(self) -> None:
+        """Read the partitioned topics again, before the next use: the store has others by now."""
+        self._partitioned = None
+
     async def _known(self) -> dict[TopicName, Partitioned | None]:
         if self._partitioned is None:
             keys = await keys_under(self._metadata, PARTITIONS)

@@ -60,6 +60,11 @@ class TopicCounts:
                 self._tallies[namespace] = tally
             return tally
 
+    def forget(self) -> None:
+        """Count again: other topics exist by now.  No topic is being created."""
+        for namespace in list(self._tallies):
+            self._forget(namespace)
+
     def _forget(self, namespace: str) -> None:
         tally = self._tallies.pop(namespace, None)
         if tally is not None:

@@ -187,9 +187,8 @@ class Directory:
     async def start(self) -> None:
         """Load the names that are kept in memory, and create missing default namespaces."""
         await self.namespaces.start()
-        await self.policies.start()
-        await self.dynamic.start()
-        await self.deletion.start()
+        await self.reload()
+        await self.deletion.resume()
         for name in (*SYSTEM_NAMESPACES, *self.settings.bootstrap_namespaces):
             await self.namespaces.ensure(NamespaceName.parse(name))
             # Own the bundle before the first client comes: it may open a topic without a lookup.
@@ -199,6 +198,23 @@ class Directory:
                 await self.creation.partitioned(COORDINATORS, Partitioned(FIRST_COORDINATORS))
         self.opening.serving = True
         self.jobs.start()
+
+    async def reload(self) -> None:
+        """Replace everything that is kept in memory by what the store has.
+
+        For a process that becomes the directory: another one may have changed the store since this
+        one has read it.  No name is used, created, changed or deleted meanwhile.
+        """
+        self.namespaces.forget()
+        self.catalogue.forget()
+        self.creation.counts.forget()
+        self.schemas.forget()
+        self.authorizer.forget()
+        await self.policies.reload()
+        await self.dynamic.load()
+        await self.deletion.reload()
+        await self.bundles.reload()
+        await self.lists.reload()
 
     async def stop(self) -> None:
         """Close all topics; topics that are being loaded are closed before this returns."""

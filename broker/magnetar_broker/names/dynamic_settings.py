@@ -36,8 +36,8 @@ class DynamicSettings:
         self.values: dict[str, str] = {}
         """The changed values, by key."""
 
-    async def start(self) -> None:
-        """Apply the changes stored by earlier runs; a value that is not allowed now is left out."""
+    async def load(self) -> None:
+        """Apply the stored changes; a value that is not allowed now is left out."""
         stored = await read_record(self._metadata, DYNAMIC_SETTINGS) or {}
         changed = self._allowed(self._started_with, stored)
         unused = sorted(name for name, text in changed.items() if without_effect(name, text))
@@ -45,10 +45,12 @@ class DynamicSettings:
             logger.warning(
                 "settings changed at run time are without effect here: %s", ", ".join(unused)
             )
+        if changed == self.values:
+            return
         if changed:
             shown = json.dumps({name: changed[name] for name in changed if name not in unused})
             logger.info("settings changed at run time are in effect: %s", shown)
-            await self._follow(changed)
+        await self._follow(changed)
 
     async def set(self, name: str, text: str) -> None:
         """Change a setting; stored and followed on return.  `ConfigError` says why it cannot be."""

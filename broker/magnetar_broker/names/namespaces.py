@@ -223,6 +223,11 @@ class Namespaces:
         finally:  # also after an error: what was written may have reached the store
             await self.changed(name)
 
+    def forget(self) -> None:
+        """Ask the store again which namespaces exist."""
+        self._known.clear()
+        self._deleted += 1
+
     # Deletion -----------------------------------------------------------------------------------
 
     def close(self, name: str) -> None:

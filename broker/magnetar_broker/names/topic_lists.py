@@ -146,6 +146,21 @@ class TopicLists:
             self._lists.move_to_end(key)
         return found
 
+    async def reload(self) -> None:
+        """Read watched lists again, and notify their watchers of differences; forget the others.
+
+        No topic is created or deleted meanwhile.
+        """
+        for key, one in list(self._lists.items()):
+            if one.watchers:
+                namespace, _ = key
+                present = set(await self._read(namespace, one))
+                for name in sorted(present.symmetric_difference(one.names)):
+                    one.topic_changed(TopicName.parse(name), name in present)
+            else:
+                one.cancel()
+                del self._lists[key]
+
     async def _filled(self, namespace: str, pattern: TopicPattern | None) -> TopicList:
         found = TopicList(namespace, pattern, self._clock)
         # Watch before reading: changes during the read are applied on top of it.

@@ -16,13 +16,12 @@ from magnetar_broker.base.metadata_keys import (
     namespace_policies_key,
     topic_policies_key,
 )
-from magnetar_broker.base.records import keys_under
 from magnetar_broker.config import Settings
 from magnetar_broker.policies.effective import StoredPolicies
 from magnetar_broker.policies.policy import Policy, PolicyValues, Resolved, Subject
 from magnetar_broker.policies.view import PolicyView
 from magnetar_proto.names import TopicName
-from magnetar_storage.errors import BadVersion, StorageError, Unavailable
+from magnetar_storage.errors import BadVersion, Corrupt, StorageError, Unavailable
 from magnetar_storage.interfaces import ABSENT, Version
 
 T = TypeVar("T")
@@ -112,18 +111,36 @@ class Policies(PolicyView):
 
     # The store --------------------------------------------------------------------------------
 
-    async def start(self) -> None:
-        """List the subjects with explicit values, and read the values of namespaces."""
-        keys = [POLICIES + key for key in await keys_under(self._metadata, POLICIES)]
-        self._unread = set(keys)
-        for key in keys:
-            if (namespace := namespace_of_policies(key)) is not None:
-                await self._load(namespace)
+    async def reload(self) -> None:
+        """Replace what is in memory by what the store has: the values of namespaces, and of topics
+        whose values were in memory.  No values change meanwhile.
+        """
+        before, known = self._unread, dict(self.all())
+        subjects = {stored.key: subject for subject, stored in known.items()}
+        found, unread, after = dict[Subject, StoredPolicies](), set[str](), ""
+        while page := await self._metadata.read_under(POLICIES, after):
+            for key, stored in page:
+                subject = namespace_of_policies(key) or subjects.get(key)
+                if subject is None:
+                    unread.add(key)
+                elif isinstance(stored, Corrupt):
+                    raise stored
+                else:
+                    found[subject] = StoredPolicies(key, json.loads(stored.value), stored.version)
+            after = page[-1][0]
+        if self._unread is not before:
+            return  # a concurrent call has read them, and they may have changed since
+        self._unread = unread
+        for subject in known.keys() - found.keys():
+            self.learn(subject, None)
+        for subject, values in found.items():
+            if subject not in known or known[subject].version != values.version:
+                self.learn(subject, values)
 
     async def _load(self, subject: Subject) -> StoredPolicies | None:
         """Return the explicit values of a subject, read on first use; None without any."""
         if self._unread is None:
-            await self.start()
+            await self.reload()
         if self._is_unread(subject):
             stored = await self._read(_key_of(subject))
             # Ask again: a concurrent call may have read, set or deleted it during the await.

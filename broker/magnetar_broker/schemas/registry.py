@@ -154,6 +154,11 @@ class Registry:
         names.update(key.rpartition("/")[0] for key in records)
         return sorted(of_namespace + name for name in names)
 
+    def forget(self) -> None:
+        """Read histories again, before their next use: the store has others by now."""
+        self._known.clear()
+        self._is_empty = None
+
     # The store ----------------------------------------------------------------------------
 
     async def _has_nothing(self) -> bool:

@@ -205,6 +205,10 @@ class Schemas:
         for name in await self._registry.names(namespace):
             await self._registry.purge(name)
 
+    def forget(self) -> None:
+        """Read the versions of topics again, before their next use."""
+        self._registry.forget()
+
     # Rules --------------------------------------------------------------------------------
 
     def strategy(self, topic: TopicName) -> SchemaCompatibility:

@@ -236,7 +236,7 @@ def test_topics_without_explicit_values_cost_neither_memory_nor_reads() -> None:
     world = LogWorld()
     world.do(policies(world).set(OTHER, {DEDUPLICATION: True}))
     found = policies(world)
-    world.do(found.start())
+    world.do(found.reload())
     reads = reads_of(world)
     for number in range(10):
         world.do(found.load(TopicName.parse(f"{TOPIC}-{number}")))
@@ -249,7 +249,7 @@ def test_a_subject_deleted_while_it_is_read_stays_deleted() -> None:
     world = LogWorld()
     world.do(policies(world).set(NAME, {DEDUPLICATION: True}))
     found = policies(world)
-    world.do(found.start())
+    world.do(found.reload())
     get, gate = world.metadata.get, world.clock.promise()
 
     async def late(key: str) -> Versioned | None:
@@ -270,7 +270,7 @@ def test_namespaces_are_known_from_the_start() -> None:
     world = LogWorld()
     world.do(policies(world).set(NAMESPACE, {DEDUPLICATION: True}))
     found = policies(world)
-    world.do(found.start())
+    world.do(found.reload())
     assert found.of_namespace(DEDUPLICATION, NAMESPACE) == Resolved(True, Origin.NAMESPACE)
 
 

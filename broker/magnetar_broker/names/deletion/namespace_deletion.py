@@ -71,18 +71,27 @@ class Deletion:
 
     # Interrupted deletions --------------------------------------------------------------------
 
-    async def start(self) -> None:
-        """Continue the deletions that an earlier process began; names stay closed if that fails."""
-        await self.pending.load()
+    async def reload(self) -> None:
+        """Close the names whose deletion has begun, by whichever process, and reopen all others.
+
+        Nothing is being deleted or created meanwhile.
+        """
+        before = self.pending.names()
+        await self.pending.reload()
+        for name in before:
+            if _is_namespace(name):
+                self._namespaces.reopen(name)
+            elif "://" not in name:
+                self._tenants.reopen(name)
         for name in self.pending.names():
             if _is_namespace(name):
                 self._namespaces.close(name)
             elif "://" not in name:
                 self._tenants.close(name)
-        await self.resume()
 
     async def resume(self) -> None:
-        """Continue all interrupted deletions; those that fail are retried by the next call."""
+        """Continue all interrupted deletions; those that fail are retried by the next call, and
+        their names stay closed."""
         for name in self.pending.names():
             try:
                 await self._settle(name)

@@ -32,10 +32,12 @@ class PendingDeletions:
         """Return the names of all pending deletions, in order."""
         return sorted(self._begun)
 
-    async def load(self) -> None:
-        """Read the marks that a previous process has left."""
+    async def reload(self) -> None:
+        """Replace the names by those whose marks are stored."""
         keys = await keys_under(self._metadata, DELETIONS)
-        self._begun.update(unquote_plus(key) for key in keys)
+        self._begun = {unquote_plus(key) for key in keys}
+        for name in self._announced.keys() - self._begun:
+            del self._announced[name]
 
     def of_topic(self, topic: TopicName) -> list[str]:
         """Return those of the topic and its parent that are being deleted."""
