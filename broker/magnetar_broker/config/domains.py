@@ -19,6 +19,23 @@ class DamagedEntries(StrEnum):
     SKIP = "skip"
 
 
+class OffloadDriver(StrEnum):
+    """The kinds of storage that sealed ledgers are offloaded to."""
+
+    S3 = "S3"
+    AWS_S3 = "aws-s3"
+    GOOGLE = "google-cloud-storage"
+    AZURE = "azureblob"
+    FILES = "filesystem"
+
+
+class ReadPriority(StrEnum):
+    """The copy that is read of a ledger that is both offloaded and in the data directory."""
+
+    TIERED_STORAGE = "tiered-storage-first"
+    DATA_DIRECTORY = "bookkeeper-first"
+
+
 class TopicType(StrEnum):
     """The type of automatically created topics."""
 
@@ -80,6 +97,8 @@ MAX_WORKERS = 64
 WORKERS = IntegerOrAuto(Integer(1, MAX_WORKERS))
 PORT = Integer(0, 65535)
 COUNT = Integer(0)
+SIGNED_LONG = Integer(-1, 2**63 - 1)
+"""The kind of a large number for which -1 has a meaning of its own."""
 FLAG = Boolean()
 HOST = Text(r"[^\s/@,]+", "a host name or an IP address")
 NAME = Text(r"[-=:.\w]+", "letters, digits and -_=:.")

@@ -96,9 +96,6 @@ NOT_BUILT = _table(
             clientLibraryVersionCheckEnabled*=false""",
         "not built yet: entries will not be filtered or intercepted": """
             entryFilterNames*= brokerInterceptors=""",
-        "not built yet: nothing will be offloaded": """
-            managedLedgerOffloadDriver= managedLedgerOffloadAutoTriggerSizeThresholdBytes=-1
-            managedLedgerOffloadThresholdInSeconds=-1""",
         "not built yet: with magnetarDamagedEntries=skip what is damaged is skipped": """
             autoSkipNonRecoverableData*=false managedLedgerForceRecovery*=false
             schemaLedgerForceRecovery*=false""",
@@ -257,19 +254,17 @@ COMPATIBLE = _table(
             managedLedgerMaxReadsInFlightPermitsAcquireQueueSize=50000
             managedLedgerMaxReadsInFlightPermitsAcquireTimeoutMillis=60000
             managedLedgerStorageClassName=ManagedLedgerClientFactory""",
-        "tunes offloading, which is not built yet": """
-            managedLedgerOffloadDeletionLagMs=14400000
-            managedLedgerDataReadPriority=tiered-storage-first triggerOffloadOnTopicLoad=false
-            offloadersDirectory=./offloaders managedLedgerOffloadMaxThreads=2
+        "tunes the original's offloaders; here they are built in, transfers and reads choose their "
+        "own sizes, all topics are checked every retentionCheckIntervalInSeconds, and buckets must "
+        "exist": """
+            offloadersDirectory=./offloaders triggerOffloadOnTopicLoad=false
             managedLedgerOffloadReadThreads=2 managedLedgerOffloadPrefetchRounds=1
-            managedLedgerOffloadBucket= s3ManagedLedgerOffloadRegion= s3ManagedLedgerOffloadBucket=
-            s3ManagedLedgerOffloadServiceEndpoint=
             s3ManagedLedgerOffloadMaxBlockSizeInBytes=67108864
-            s3ManagedLedgerOffloadReadBufferSizeInBytes=1048576 gcsManagedLedgerOffloadRegion=
-            gcsManagedLedgerOffloadBucket= gcsManagedLedgerOffloadMaxBlockSizeInBytes=134217728
+            s3ManagedLedgerOffloadReadBufferSizeInBytes=1048576
+            gcsManagedLedgerOffloadRegion=
+            gcsManagedLedgerOffloadMaxBlockSizeInBytes=134217728
             gcsManagedLedgerOffloadReadBufferSizeInBytes=1048576
-            gcsManagedLedgerOffloadServiceAccountKeyFile=
-            fileSystemProfilePath=conf/filesystem_offload_core_site.xml fileSystemURI=""",
+            fileSystemProfilePath=conf/filesystem_offload_core_site.xml""",
         "tunes how brokers share bundles otherwise than here: workers share them by the processor "
         "time that each uses": f"""
             failureDomainsEnabled*=false preferLaterVersions*=false

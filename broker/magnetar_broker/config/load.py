@@ -12,6 +12,7 @@ from magnetar_broker.config import properties
 from magnetar_broker.config.authentication import contradictory_authentication
 from magnetar_broker.config.keys import COMPATIBLE, NOT_BUILT, UNSAFE
 from magnetar_broker.config.listeners import problem_of, problem_of_internal
+from magnetar_broker.config.offload_places import contradictory_offload
 from magnetar_broker.config.port_rules import (
     contradictory_ports,
     contradictory_tls,
@@ -241,6 +242,7 @@ def contradictions(settings: Settings) -> Iterator[tuple[str, str, str]]:
     yield from contradictory_tls(settings)
     yield from _contradictory_listeners(settings)
     yield from contradictory_authentication(settings)
+    yield from contradictory_offload(settings)
     if settings.authorization_enabled and not settings.authentication_enabled:
         why = "nobody has a role without authenticationEnabled=true: set that, too"
         yield "authorizationEnabled", "true", why

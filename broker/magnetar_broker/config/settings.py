@@ -30,6 +30,7 @@ from magnetar_broker.config.sections.publishing import BrokerMetadata, Deduplica
 from magnetar_broker.config.sections.section import TITLES
 from magnetar_broker.config.sections.statistics import Statistics
 from magnetar_broker.config.sections.storage import Storage
+from magnetar_broker.config.sections.tiered_storage import TieredStorage
 from magnetar_broker.config.sections.topic_lists import TopicLists
 from magnetar_broker.config.sections.topics import Topics
 from magnetar_broker.config.sections.transactions import Transactions
@@ -51,6 +52,7 @@ class Settings(
     Authorization,
     Audit,
     Storage,
+    TieredStorage,
     Publishing,
     BrokerMetadata,
     Deduplication,

@@ -1,0 +1,135 @@
+"""The place to which ledgers are offloaded, as one text without secrets.
+
+The text has the form of a URL: `s3://bucket/prefix?endpoint=...&region=...`,
+`gs://bucket/prefix`, `azure://container/prefix?account=...`, or `file:///directory`.  A store of
+objects is opened by it, so equal texts are the same store.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode, urlsplit
+
+from magnetar_broker.config.domains import OffloadDriver
+
+if TYPE_CHECKING:
+    from magnetar_broker.config.settings import Settings
+
+SCHEMES = {
+    OffloadDriver.S3: "s3",
+    OffloadDriver.AWS_S3: "s3",
+    OffloadDriver.GOOGLE: "gs",
+    OffloadDriver.AZURE: "azure",
+}
+"""The schemes of drivers whose places are buckets."""
+
+
+def place_of(
+    driver: OffloadDriver,
+    bucket: str = "",
+    region: str = "",
+    endpoint: str = "",
+    account: str = "",
+    uri: str = "",
+) -> str:
+    """Return the text of a place; ValueError says which value is missing or wrong.
+
+    `bucket` can have a prefix, as in `bucket/prefix`; `uri` is for the driver `filesystem` alone.
+    """
+    if driver is OffloadDriver.FILES:
+        return _directory(uri)
+    path = quote(bucket.strip("/"), safe="/")
+    if not path:
+        raise ValueError(f"the driver {driver} needs a bucket, and none is set")
+    if endpoint:
+        _check_endpoint(endpoint)
+    found = {"account": account, "endpoint": endpoint, "region": region}
+    query = urlencode({name: value for name, value in found.items() if value})
+    return f"{SCHEMES[driver]}://{path}" + (f"?{query}" if query else "")
+
+
+def _directory(uri: str) -> str:
+    if not uri:
+        raise ValueError("the driver filesystem needs fileSystemURI, and it is not set")
+    parts = urlsplit(uri)
+    is_local = parts.scheme in ("", "file") and parts.netloc in ("", "localhost")
+    if not is_local or not parts.path.startswith("/") or parts.query or parts.fragment:
+        raise ValueError(f"fileSystemURI is {uri}: expected file:///DIRECTORY")
+    return f"file://{parts.path.rstrip('/') or '/'}"
+
+
+def _check_endpoint(endpoint: str) -> None:
+    try:
+        parts = urlsplit(endpoint)
+        host, has_user = parts.hostname, "@" in parts.netloc
+    except ValueError:
+        raise ValueError("the service endpoint is not a URL") from None
+    if has_user:  # promise: credentials do not become part of a place, which is shown
+        raise ValueError("the service endpoint contains credentials: give them in the settings")
+    if parts.scheme not in ("http", "https") or not host:
+        raise ValueError(f"the service endpoint is {endpoint}: expected http://... or https://...")
+
+
+MEMBERS = {
+    "managed_ledger_offload_driver": "managedLedgerOffloadDriver",
+    "managed_ledger_offload_bucket": "managedLedgerOffloadBucket",
+    "managed_ledger_offload_service_endpoint": "managedLedgerOffloadServiceEndpoint",
+    "s3_managed_ledger_offload_bucket": "s3ManagedLedgerOffloadBucket",
+    "s3_managed_ledger_offload_region": "s3ManagedLedgerOffloadRegion",
+    "s3_managed_ledger_offload_service_endpoint": "s3ManagedLedgerOffloadServiceEndpoint",
+    "gcs_managed_ledger_offload_bucket": "gcsManagedLedgerOffloadBucket",
+    "file_system_uri": "fileSystemURI",
+    "managed_ledger_offload_auto_trigger_size_threshold_bytes": (
+        "managedLedgerOffloadThresholdInBytes"
+    ),
+    "managed_ledger_offload_threshold_in_seconds": "managedLedgerOffloadThresholdInSeconds",
+    "managed_ledger_offload_deletion_lag_ms": "managedLedgerOffloadDeletionLagInMillis",
+    "managed_ledger_data_read_priority": "managedLedgerOffloadedReadPriority",
+}
+"""The settings that policies can override, with the members that they have there."""
+
+
+def driver_named(text: str) -> OffloadDriver:
+    """Return the driver of a name in any case; ValueError if there is none."""
+    for driver in OffloadDriver:
+        if driver.lower() == text.lower():
+            return driver
+    raise ValueError(f"{text!r} is not a driver: expected one of {', '.join(OffloadDriver)}")
+
+
+def place_among(members: Mapping[str, Any]) -> str:
+    """Return the place that members of Pulsar's offload policies name; "" without a driver.
+
+    ValueError says which member is missing or wrong.
+    """
+    name = members.get("managedLedgerOffloadDriver")
+    if not name:
+        return ""
+    driver = driver_named(name)
+    own = {"s3": "s3", "gs": "gcs"}.get(SCHEMES.get(driver, ""))
+
+    def member(what: str) -> str:
+        """Return a member for this kind of storage or, without one, that for all kinds."""
+        common = str(members.get(f"managedLedgerOffload{what}") or "")
+        if own is None:
+            return common
+        return str(members.get(f"{own}ManagedLedgerOffload{what}") or common)
+
+    # Where a bucket is, matters to S3 alone: its requests are signed for a region.
+    region = member("Region") if own == "s3" else ""
+    uri = str(members.get("fileSystemURI") or "")
+    return place_of(driver, member("Bucket"), region, member("ServiceEndpoint"), uri=uri)
+
+
+def contradictory_offload(settings: "Settings") -> Iterator[tuple[str, str, str]]:
+    """Yield settings with which nothing could be offloaded, with value and reason."""
+    members = {member: getattr(settings, field) for field, member in MEMBERS.items()}
+    try:
+        place_among(members)
+    except ValueError as error:
+        yield "managedLedgerOffloadDriver", str(settings.managed_ledger_offload_driver), str(error)
+    key = settings.s3_managed_ledger_offload_credential_id
+    secret = settings.s3_managed_ledger_offload_credential_secret
+    if (key is None) != (secret is None):
+        missing, given = ("Id", "Secret") if key is None else ("Secret", "Id")
+        why = f"s3ManagedLedgerOffloadCredential{given} needs it: set both or none of them"
+        yield f"s3ManagedLedgerOffloadCredential{missing}", "", why
