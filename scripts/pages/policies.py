@@ -65,8 +65,8 @@ refused (412).
 
 ## Policies without effect
 
-Pulsar has policies for features that this broker does not have: bookies, offloading, other
-clusters. They are checked, stored and returned as by Pulsar, so that tools and definitions that set
+Pulsar has policies for features that this broker does not have: bookies and other clusters.
+They are checked, stored and returned as by Pulsar, so that tools and definitions that set
 them work, but they have no effect. The 204 to a request that sets one has a header `Warning`, the
 log has a line, and `policies/explain` has `noEffect`, each with the reason.
 

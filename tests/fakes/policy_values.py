@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from magnetar_broker.config.domains import (
     InactiveMode,
     QuotaAction,
+    ReadPriority,
     SchemaCompatibility,
     SubscriptionType,
 )
@@ -78,13 +79,18 @@ STRATEGIES: dict[Policy[Any], st.SearchStrategy[Any]] = {
     without_effect.BOOKIE_AFFINITY: st.fixed_dictionaries(
         {}, optional={"bookkeeperAffinityGroupPrimary": st.text(max_size=5)}
     ),
-    without_effect.OFFLOAD: st.fixed_dictionaries(
+    table.OFFLOAD: st.fixed_dictionaries(
         {"managedLedgerOffloadDriver": st.sampled_from(DRIVERS)},
-        optional={"managedLedgerOffloadBucket": st.text(max_size=5)},
+        optional={
+            "managedLedgerOffloadBucket": st.text(max_size=5),
+            "s3ManagedLedgerOffloadBucket": st.text(max_size=5),
+            "managedLedgerOffloadThresholdInBytes": LONG,
+            "managedLedgerOffloadedReadPriority": st.sampled_from(ReadPriority),
+        },
     ),
-    without_effect.OFFLOAD_THRESHOLD: LONG,
-    without_effect.OFFLOAD_THRESHOLD_SECONDS: LONG,
-    without_effect.OFFLOAD_DELETION_LAG: LONG,
+    table.OFFLOAD_THRESHOLD: LONG,
+    table.OFFLOAD_THRESHOLD_SECONDS: LONG,
+    table.OFFLOAD_DELETION_LAG: LONG,
     without_effect.REPLICATION_CLUSTERS: NAMES,
     without_effect.ALLOWED_CLUSTERS: NAMES,
     without_effect.REPLICATOR_DISPATCH_RATE: RATE,

@@ -1,5 +1,6 @@
 """The effective value of a policy: the topic's, the namespace's or the broker's."""
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from magnetar_broker.config import Settings
@@ -24,6 +25,10 @@ class StoredPolicies:
 
     def get(self, policy: Policy[T]) -> T | None:
         """Return the explicit value; None if unset; `StorageError` if the stored one is invalid."""
+        if policy.part is not None:
+            whole = self.get(policy.part.of)
+            member: T | None = None if whole is None else whole.get(policy.part.member)
+            return member
         name = policy.name
         if name in self._decoded:
             value: T = self._decoded[name]
@@ -43,11 +48,24 @@ class StoredPolicies:
         """Return the JSON values after setting some or, with None, deleting; unknown names stay."""
         changed = dict(self.values)
         for policy, value in values.items():
-            if value is None or value == policy.unset:
-                changed.pop(policy.name, None)
+            encoded = None
+            if value is not None and value != policy.unset:
+                encoded = policy.codec.encode(value)
+            name = policy.name
+            if policy.part is not None:
+                name = policy.part.of.name
+                encoded = _with_member(changed.get(name, {}), policy.part.member, encoded)
+            if encoded is None:
+                changed.pop(name, None)
             else:
-                changed[policy.name] = policy.codec.encode(value)
+                changed[name] = encoded
         return changed
+
+
+def _with_member(whole: dict[str, Any], member: str, value: Any) -> dict[str, Any] | None:
+    """Return an object with a member set or, for None, removed; None if no member remains."""
+    others = {name: one for name, one in whole.items() if name != member}
+    return (others if value is None else others | {member: value}) or None
 
 
 class EffectivePolicies:
@@ -81,8 +99,19 @@ class EffectivePolicies:
 
     def _resolve(self, policy: Policy[T]) -> Resolved[T]:
         # The precedence of every policy: topic, namespace, broker.conf.
+        if policy.merge is not None:
+            return self._merged(policy, policy.merge)
         if self._topic is not None and (value := self._topic.get(policy)) is not None:
             return Resolved(value, Origin.TOPIC)
         if self._namespace is not None and (value := self._namespace.get(policy)) is not None:
             return Resolved(value, Origin.NAMESPACE)
         return Resolved(policy.default(self._settings), Origin.BROKER)
+
+    def _merged(self, policy: Policy[T], merge: Callable[[T, T], T]) -> Resolved[T]:
+        """Return the values of all levels, merged; the origin is the highest level with a value."""
+        found = Resolved(policy.default(self._settings), Origin.BROKER)
+        levels = (self._namespace, Origin.NAMESPACE), (self._topic, Origin.TOPIC)
+        for stored, origin in levels:
+            if stored is not None and (value := stored.get(policy)) is not None:
+                found = Resolved(merge(found.value, value), origin)
+        return found

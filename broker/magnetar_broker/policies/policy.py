@@ -36,6 +36,13 @@ class Resolved(NamedTuple, Generic[T]):
     origin: Origin
 
 
+class Part(NamedTuple):
+    """A member of a policy's JSON object that is also a policy of its own, with its own path."""
+
+    of: "Policy[dict[str, Any]]"
+    member: str
+
+
 @dataclass(frozen=True, eq=False)
 class Policy(Generic[T]):
     """A declared policy with its values; REST, documents and documentation follow from it."""
@@ -49,6 +56,12 @@ class Policy(Generic[T]):
     """A value that, when set, means the same as deleting the policy."""
     check: Callable[[Settings, T], None] | None = None
     """Raises `OutOfRange` for a value that contradicts the settings."""
+    merge: Callable[[T, T], T] | None = None
+    """Returns a value of a level over one of the level below; without it the first counts alone."""
+    part: Part | None = None
+    """The member of another policy that holds the value; None if the policy is stored by itself."""
+    warning: Callable[[Settings, T], str] | None = None
+    """Returns the parts of a value without effect with these settings, and why; "" without any."""
     takes_effect: Callable[[Settings], bool] = lambda settings: False
     """Returns whether the policy has an effect with these settings in spite of its declaration."""
 

@@ -8,8 +8,9 @@ from typing import Any
 
 from magnetar_broker.config import Settings, TopicType
 from magnetar_broker.config.domains import SchemaCompatibility, SubscriptionType
-from magnetar_broker.policies import values
+from magnetar_broker.policies import offload_values, values
 from magnetar_broker.policies.codecs import (
+    ANY_LONG,
     LONG,
     ByName,
     Flag,
@@ -18,7 +19,7 @@ from magnetar_broker.policies.codecs import (
     SomeOf,
     WholeNumber,
 )
-from magnetar_broker.policies.policy import Policy, policy
+from magnetar_broker.policies.policy import Part, Policy, policy
 from magnetar_broker.policies.retention import Retention
 from magnetar_broker.policies.values import (
     AutoTopicCreation,
@@ -152,6 +153,26 @@ ENCRYPTION_REQUIRED = policy("encryption_required", Flag(), unset=False)
 DEDUPLICATION = policy("deduplication", Flag())
 DEDUPLICATION_SNAPSHOT_INTERVAL = policy("deduplication_snapshot_interval", WholeNumber())
 DELAYED_DELIVERY = policy("delayed_delivery", values.DELAYED_DELIVERY, DelayedDelivery)
+
+# Tiered storage -------------------------------------------------------------------------------
+
+OFFLOAD: Policy[dict[str, Any]] = Policy(
+    "offload",
+    offload_values.CODEC,
+    offload_values.members_in,
+    check=offload_values.check_offload,
+    merge=offload_values.merged,
+    warning=offload_values.warning,
+)
+OFFLOAD_THRESHOLD = policy(
+    "offload_threshold", ANY_LONG, part=Part(OFFLOAD, offload_values.SIZE_THRESHOLD)
+)
+OFFLOAD_THRESHOLD_SECONDS = policy(
+    "offload_threshold_seconds", ANY_LONG, part=Part(OFFLOAD, offload_values.TIME_THRESHOLD)
+)
+OFFLOAD_DELETION_LAG = policy(
+    "offload_deletion_lag", ANY_LONG, part=Part(OFFLOAD, offload_values.DELETION_LAG)
+)
 
 TABLE: dict[str, Policy[Any]] = {
     one.name: one for one in list(globals().values()) if isinstance(one, Policy)

@@ -1,7 +1,7 @@
 """Policies that are stored and shown, and that have no effect on this engine.
 
-They are for what the original has and this broker has not: other machines, other clusters, other
-storage.  Tools and definitions that set them work, and each answer states that the policy has no
+They are for what the original has and this broker has not: other machines and other clusters.
+Tools and definitions that set them work, and each answer states that the policy has no
 effect.
 """
 
@@ -10,9 +10,7 @@ from typing import Any
 
 from magnetar_broker.policies import values
 from magnetar_broker.policies.codecs import (
-    ANY_LONG,
     INT,
-    Anything,
     Document,
     DocumentField,
     Flag,
@@ -24,7 +22,6 @@ from magnetar_broker.policies.codecs import (
 )
 from magnetar_broker.policies.policy import Policy, policy
 from magnetar_broker.policies.values import DispatchRate
-from magnetar_proto.admin.policies import DRIVERS
 
 QUORUMS = ("bookkeeperEnsemble", "bookkeeperWriteQuorum", "bookkeeperAckQuorum")
 
@@ -53,12 +50,6 @@ def _check_persistence(members: dict[str, Any]) -> None:
         )
 
 
-def _check_offload(members: dict[str, Any]) -> None:
-    driver = members.get("managedLedgerOffloadDriver")
-    if driver not in DRIVERS:
-        raise ValueError(f"managedLedgerOffloadDriver is {driver}: expected {' or '.join(DRIVERS)}")
-
-
 PERSISTENCE: Policy[dict[str, Any]] = policy(
     "persistence",
     Document(
@@ -75,15 +66,6 @@ BOOKIE_AFFINITY: Policy[dict[str, Any]] = policy(
         DocumentField("bookkeeperAffinityGroupSecondary", Text()),
     ),
 )
-OFFLOAD: Policy[dict[str, Any]] = policy(
-    "offload",
-    Document(
-        DocumentField("managedLedgerOffloadDriver", Text()), others=Anything(), check=_check_offload
-    ),
-)
-OFFLOAD_THRESHOLD = policy("offload_threshold", ANY_LONG, unset=-1)
-OFFLOAD_THRESHOLD_SECONDS = policy("offload_threshold_seconds", ANY_LONG, unset=-1)
-OFFLOAD_DELETION_LAG = policy("offload_deletion_lag", ANY_LONG)
 REPLICATION_CLUSTERS: Policy[tuple[str, ...]] = policy(
     "replication_clusters", ListOf(Text()), lambda name: (name,)
 )

@@ -25,8 +25,9 @@ from magnetar_proto.admin.policy import Declared, Level, Member, SpecialPath
 # fmt: off
 BOOKIES = "entries are stored once, in this broker's own files: there are no bookies"
 NO_OFFLOADING = "nothing is offloaded: all ledgers stay in this broker's own files"
+"""The reason why the policies of tiered storage have no effect; "" once they have one."""
 ONE_CLUSTER = "nothing is replicated: this broker is the only one of its cluster"
-DRIVERS = ("S3", "aws-s3", "google-cloud-storage", "filesystem", "azureblob", "aliyun-oss")
+DRIVERS = ("S3", "aws-s3", "google-cloud-storage", "filesystem", "azureblob")
 TYPES = ("Exclusive", "Shared", "Failover", "Key_Shared")
 STRATEGIES = (
     "UNDEFINED", "ALWAYS_INCOMPATIBLE", "ALWAYS_COMPATIBLE", "BACKWARD", "FORWARD", "FULL",
@@ -95,26 +96,47 @@ PERSISTENCE_FLAGS = (
     member("managedLedgerMaxMarkDeleteRate", "-r, --ml-mark-delete-max-rate", RATE,
         "How often cursors are stored.", default="0"),
 )
-OFFLOAD_FLAGS = (
-    member(f"{_OFFLOAD}Driver", "-d, --driver", one_of(*DRIVERS), "Where data go.", required=True),
-    member(f"{_OFFLOAD}Bucket", "-b, --bucket", TEXT, "Name of the bucket."),
-    member(f"{_OFFLOAD}Region", "-r, --region", TEXT, "Region of the bucket."),
-    member(f"{_OFFLOAD}ServiceEndpoint", "-e, --endpoint", TEXT, "Address of the service."),
-    member(f"{_S3}CredentialId", "-i, --aws-id", TEXT, "Id to log in."),
-    member(f"{_S3}CredentialSecret", "-s, --aws-secret", TEXT, "Secret to log in."),
-    member(f"{_S3}Role", "-ro, --s3-role", TEXT, "Role there."),
-    member(f"{_S3}RoleSessionName", "-rsn, --s3-role-session-name", TEXT, "Session of the role."),
-    member(f"{_OFFLOAD}MaxBlockSizeInBytes", "-mbs, --maxBlockSize", SIZE, "Largest block."),
-    member(f"{_OFFLOAD}ReadBufferSizeInBytes", "-rbs, --readBufferSize", SIZE, "Buffer to read."),
-    member(f"{_OFFLOAD}ThresholdInBytes", "-oat, --offloadAfterThreshold", SIZE,
-        "From this size on."),
-    member(f"{_OFFLOAD}ThresholdInSeconds", "-oats, --offloadAfterThresholdInSeconds", SECONDS,
-        "From this age on."),
-    member(f"{_OFFLOAD}DeletionLagInMillis", "-oae, --offloadAfterElapsed", MILLISECONDS,
-        "When the local copy goes."),
-    member("managedLedgerOffloadedReadPriority", "-orp, --offloadedReadPriority",
-        one_of("tiered-storage-first", "bookkeeper-first"), "What is read first."),
-)
+
+
+def _offload_flags(
+    blocks: str, buffers: str, size: str, seconds: str, lag: str
+) -> tuple[Parameter, ...]:
+    """Return the flags of a level; the arguments are the names that differ between the levels."""
+    return (
+        member(f"{_OFFLOAD}Driver", "-d, --driver", one_of(*DRIVERS), "The kind of storage.",
+            required=True),
+        member(f"{_OFFLOAD}Bucket", "-b, --bucket", TEXT, "Name of the bucket, or bucket/prefix."),
+        member(f"{_OFFLOAD}Region", "-r, --region", TEXT, "Region of the bucket."),
+        member(f"{_OFFLOAD}ServiceEndpoint", "-e, --endpoint", TEXT, "URL of the service."),
+        member(f"{_S3}CredentialId", "-i, --aws-id", TEXT, "Refused: see the broker's settings."),
+        member(f"{_S3}CredentialSecret", "-s, --aws-secret", TEXT,
+            "Refused: see the broker's settings."),
+        member(f"{_S3}Role", "-ro, --s3-role", TEXT, "Refused: see the broker's settings."),
+        member(f"{_S3}RoleSessionName", "-rsn, --s3-role-session-name", TEXT,
+            "Stored without effect."),
+        member(f"{_OFFLOAD}MaxBlockSizeInBytes", blocks, SIZE, "Stored without effect."),
+        member(f"{_OFFLOAD}ReadBufferSizeInBytes", buffers, SIZE, "Stored without effect."),
+        member(f"{_OFFLOAD}ThresholdInBytes", size, SIZE, "Size of what stays only in the broker."),
+        member(f"{_OFFLOAD}ThresholdInSeconds", seconds, SECONDS,
+            "Age at which a closed ledger is offloaded."),
+        member(f"{_OFFLOAD}DeletionLagInMillis", lag, MILLISECONDS,
+            "Time until the file of an offloaded ledger is deleted."),
+        member("managedLedgerOffloadedReadPriority", "-orp, --offloadedReadPriority",
+            one_of("tiered-storage-first", "bookkeeper-first"), "Which copy is read."),
+    )
+
+
+OFFLOAD_FLAGS = {
+    "namespace": _offload_flags(
+        "-mbs, --maxBlockSize", "-rbs, --readBufferSize", "-oat, --offloadAfterThreshold",
+        "-oats, --offloadAfterThresholdInSeconds", "-oae, --offloadAfterElapsed",
+    ),
+    "topic": _offload_flags(
+        "-m, --maxBlockSizeInBytes", "-rb, --readBufferSizeInBytes",
+        "-t, --offloadThresholdInBytes", "-ts, --offloadThresholdInSeconds",
+        "-dl, --offloadDeletionLagInMillis",
+    ),
+}
 SUBSCRIPTION = option("subscription", "-s, --subscription", TEXT, "Only of this subscription.",
     local=True)
 
@@ -178,6 +200,7 @@ def _set_by_switch(
 
 
 _STRATEGY = one_of(*STRATEGIES)
+_SIZE_THRESHOLD = "managed_ledger_offload_auto_trigger_size_threshold_bytes"
 _EXPIRY = "The time: 60 (minutes), 3h, 2d; 0 means never."
 _AGE = "The age: 60 (seconds), 3h, 2d; 0 means never."
 _RELATIVE = "dispatch_throttling_rate_relative_to_publish_rate"
@@ -465,6 +488,56 @@ POLICIES = (
             "delayed_delivery_max_delay_in_millis",
         ),
     ),
+    # Tiered storage ------------------------------------------------------------------------------
+    Declared(
+        "offload", "the offloading of old data",
+        "Where closed ledgers are offloaded to (`managedLedgerOffloadDriver`, bucket, endpoint, or "
+        "`fileSystemURI`), from which size and age on, when their files are deleted, and which "
+        "copy is read. Each member is that of the topic or, if it has none, of the namespace, or "
+        "else that of the settings. Credentials are refused: the broker has them.",
+        Level("offloadPolicies", "offload-policies", OFFLOAD_FLAGS["namespace"],
+            removed_at="removeOffloadPolicies"),
+        Level("offloadPolicies", "offload-policies", OFFLOAD_FLAGS["topic"]),
+        Member("offload_policies"), (
+            "managed_ledger_offload_driver", "managed_ledger_offload_bucket",
+            "managed_ledger_offload_service_endpoint", "s3_managed_ledger_offload_bucket",
+            "s3_managed_ledger_offload_region", "s3_managed_ledger_offload_service_endpoint",
+            "gcs_managed_ledger_offload_bucket", "file_system_uri", _SIZE_THRESHOLD,
+            "managed_ledger_offload_threshold_in_seconds",
+            "managed_ledger_offload_deletion_lag_ms", "managed_ledger_data_read_priority",
+        ), NO_OFFLOADING,
+    ),
+    Declared(
+        "offload_threshold", "the size from which on data are offloaded",
+        "The bytes of closed ledgers of a topic beyond which the oldest are offloaded; below 0 "
+        "means never. It is a member of `offload`.",
+        Level("offloadThreshold", "offload-threshold", (
+            option("size", "-s, --size", SIZE, "The size.", default="-1", local=True),
+            option("time", "-t, --time", SECONDS, "The age, which has a path of its own.",
+                local=True),
+        ), "PUT", when_unset=-1, removable=False, instead=("time", "offloadThresholdInSeconds")),
+        member=Member("offload_threshold", when_unset=-1), settings=(_SIZE_THRESHOLD,),
+        no_effect=NO_OFFLOADING,
+    ),
+    Declared(
+        "offload_threshold_seconds", "the age from which on data are offloaded",
+        "Seconds since a ledger was closed after which it is offloaded; below 0 means never. It is "
+        "a member of `offload`.",
+        Level("offloadThresholdInSeconds", verb="PUT", when_unset=-1, removable=False,
+            set_status=200),
+        member=Member("offload_threshold_in_seconds", when_unset=-1),
+        settings=("managed_ledger_offload_threshold_in_seconds",), no_effect=NO_OFFLOADING,
+    ),
+    Declared(
+        "offload_deletion_lag", "the time after which the local copy of offloaded data is deleted",
+        "Milliseconds since a ledger was offloaded after which its file is deleted; below 0 means "
+        "never. It is a member of `offload`.",
+        Level("offloadDeletionLagMs", "offload-deletion-lag",
+            _value("-l, --lag", MILLISECONDS, "The time."), "PUT",
+            names=("get-{}", "set-{}", "clear-{}")),
+        member=Member("offload_deletion_lag_ms"),
+        settings=("managed_ledger_offload_deletion_lag_ms",), no_effect=NO_OFFLOADING,
+    ),
     # Without effect: for what this broker does not have ------------------------------------------
     Declared(
         "persistence", "the number of copies, which has no effect here",
@@ -481,38 +554,6 @@ POLICIES = (
                 "Second choice.", default=""),
         ), empty_deletes=True, names=("get-{}", "set-{}", "delete-{}")),
         no_effect=BOOKIES,
-    ),
-    Declared(
-        "offload", "the offloading of old data",
-        "Where ledgers are offloaded to, and when; any members of Pulsar's.",
-        Level("offloadPolicies", "offload-policies", OFFLOAD_FLAGS,
-            removed_at="removeOffloadPolicies"),
-        Level("offloadPolicies", "offload-policies", OFFLOAD_FLAGS),
-        Member("offload_policies"), no_effect=NO_OFFLOADING,
-    ),
-    Declared(
-        "offload_threshold", "the size from which on data are offloaded",
-        "Bytes of a topic beyond which its oldest ledgers are offloaded; below 0 means never.",
-        Level("offloadThreshold", "offload-threshold", (
-            option("size", "-s, --size", SIZE, "The size.", default="-1", local=True),
-            option("time", "-t, --time", SECONDS, "The age, which has a path of its own.",
-                local=True),
-        ), "PUT", when_unset=-1, removable=False, instead=("time", "offloadThresholdInSeconds")),
-        member=Member("offload_threshold", when_unset=-1), no_effect=NO_OFFLOADING,
-    ),
-    Declared(
-        "offload_threshold_seconds", "the age from which on data are offloaded",
-        "Age of a ledger in seconds after which it is offloaded; below 0 means never.",
-        Level("offloadThresholdInSeconds", verb="PUT", when_unset=-1, removable=False),
-        member=Member("offload_threshold_in_seconds", when_unset=-1), no_effect=NO_OFFLOADING,
-    ),
-    Declared(
-        "offload_deletion_lag", "the time after which the local copy of offloaded data is deleted",
-        "Milliseconds after which an offloaded ledger is deleted from the bookies.",
-        Level("offloadDeletionLagMs", "offload-deletion-lag",
-            _value("-l, --lag", MILLISECONDS, "The time."), "PUT",
-            names=("get-{}", "set-{}", "clear-{}")),
-        member=Member("offload_deletion_lag_ms"), no_effect=NO_OFFLOADING,
     ),
     Declared(
         "replication_clusters", "the clusters to replicate to",

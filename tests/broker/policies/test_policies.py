@@ -123,23 +123,46 @@ class Model:
 
     def set(self, subject: Subject, values: list[tuple[Policy[Any], Any]]) -> None:
         for policy, value in values:
-            key = (self._one(subject), policy.name)
+            stored, kept = policy, value
+            if policy.part is not None:
+                stored = policy.part.of
+                kept = dict(self.values.get((self._one(subject), stored.name), {}))
+                kept.pop(policy.part.member, None)
+                if value is not None:
+                    kept[policy.part.member] = value
+            key = (self._one(subject), stored.name)
             self.values.pop(key, None)
-            if value is not None and value != policy.unset:
-                self.values[key] = value
+            if kept is not None and kept != stored.unset and (kept != {} or stored is policy):
+                self.values[key] = kept
 
     def delete(self, subject: Subject) -> None:
         one = self._one(subject)
         self.values = {key: value for key, value in self.values.items() if key[0] != one}
 
     def effective(self, policy: Policy[Any], topic: TopicName) -> Resolved[Any]:
-        own = self.values.get((topic.base, policy.name))
-        above = self.values.get((topic.namespace_name, policy.name))
+        own = self._explicit(policy, topic.base)
+        above = self._explicit(policy, topic.namespace_name)
+        if policy.merge is not None:
+            return self._merged(policy, own, above)
         if own is not None:
             return Resolved(own, Origin.TOPIC)
         if above is not None:
             return Resolved(above, Origin.NAMESPACE)
         return Resolved(policy.default(Settings()), Origin.BROKER)
+
+    def _merged(self, policy: Policy[Any], own: Any, above: Any) -> Resolved[Any]:
+        assert policy.merge is not None
+        value, origin = policy.default(Settings()), Origin.BROKER
+        if above is not None:
+            value, origin = policy.merge(value, above), Origin.NAMESPACE
+        if own is not None:
+            value, origin = policy.merge(value, own), Origin.TOPIC
+        return Resolved(value, origin)
+
+    def _explicit(self, policy: Policy[Any], one: Subject) -> Any:
+        if policy.part is not None:
+            return self.values.get((one, policy.part.of.name), {}).get(policy.part.member)
+        return self.values.get((one, policy.name))
 
     def _one(self, subject: Subject) -> Subject:
         return subject if isinstance(subject, str) else subject.base

@@ -7,6 +7,7 @@ import pytest
 
 from admin_http import Admin
 from magnetar_broker.server.admin.policies.regular import HANDLERS
+from magnetar_proto.admin.policies import NO_OFFLOADING
 from running_broker import RunningBroker
 
 PERSISTENCE = {
@@ -20,11 +21,6 @@ RATE = {
     "dispatchThrottlingRateInByte": 2,
     "relativeToPublishRate": True,
     "ratePeriodInSecond": 3,
-}
-OFFLOAD = {
-    "managedLedgerOffloadDriver": "aws-s3",
-    "managedLedgerOffloadBucket": "b",
-    "managedLedgerExtraConfigurations": {"a": "b"},
 }
 VALUES: dict[str, tuple[object, tuple[object, ...]]] = {
     "persistence": (
@@ -42,10 +38,6 @@ VALUES: dict[str, tuple[object, tuple[object, ...]]] = {
         {"bookkeeperAffinityGroupPrimary": "a", "bookkeeperAffinityGroupSecondary": "b"},
         ([1], {"bookkeeperAffinityGroupPrimary": 5}),
     ),
-    "offloadPolicies": (OFFLOAD, ({"managedLedgerOffloadDriver": "x"}, {}, [1])),
-    "offloadThreshold": (100, ("x", [1])),
-    "offloadThresholdInSeconds": (100, ("x", [1])),
-    "offloadDeletionLagMs": (100, ("x", [1])),
     "replication": (["standalone"], ([], ["none"], ["standalone", "none"], [1], {"a": 1})),
     "allowedClusters": (["standalone"], ([], ["standalone", "none"], [1], {"a": 1})),
     "replicatorDispatchRate": (RATE, ([1], 5)),
@@ -61,7 +53,7 @@ WITHOUT = [
     (level, line)
     for level, lines in HANDLERS.items()
     for line in lines
-    if line.policy.declared.no_effect
+    if line.policy.declared.no_effect not in ("", NO_OFFLOADING)
 ]
 
 
@@ -141,8 +133,6 @@ def test_they_are_members_of_the_policies_of_a_namespace(admin: Admin) -> None:
     name = f"public/{uuid4().hex}"
     document = {
         "persistence": PERSISTENCE,
-        "offload_policies": OFFLOAD,
-        "offload_threshold": 7,
         "subscription_auth_mode": "Prefix",
         "replicatorDispatchRate": {"standalone": RATE},
     }

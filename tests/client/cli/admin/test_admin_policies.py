@@ -80,7 +80,7 @@ EXAMPLES: dict[str, tuple[str, object]] = {
     "offload-threshold": ("-s 1G", 1 << 30),
     "offload-deletion-lag": ("-l 1h", 3_600_000),
     "offload-policies": (
-        "-d S3 -b things -oat 1M",
+        "-d S3 -b things -t 1M",
         {
             "managedLedgerOffloadDriver": "S3",
             "managedLedgerOffloadBucket": "things",
@@ -98,6 +98,7 @@ EXAMPLES: dict[str, tuple[str, object]] = {
 }
 OF_NAMESPACES = {
     "message-ttl": "-ttl 2h",
+    "offload-policies": "-d S3 -b things -oat 1M",
     "max-unacked-messages-per-consumer": "-c 7",
     "max-unacked-messages-per-subscription": "-c 7",
     "schema-compatibility-strategy": "-c BACKWARD",

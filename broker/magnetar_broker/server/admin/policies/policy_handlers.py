@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from magnetar_broker.config import Settings
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.policies.codecs import Codec, OutOfRange
 from magnetar_broker.policies.policy import Policy, Subject
@@ -78,12 +79,18 @@ class PolicyHandlers(Generic[T]):
         if value is not None and self.check is not None:
             await self.check(directory, subject, value)
         await directory.enforcement.set(subject, {self.policy: value})
-        why = self.policy.no_effect_with(directory.settings)
         status = self.path.set_status
-        if not why or value is None:  # promise[always]: a policy without effect is told
+        told = "" if value is None else self._without_effect(directory.settings, value)
+        if not told:  # promise[always]: a policy without effect is told
             return Response(status=status)
-        logger.info("%s of %s is stored without effect: %s", self.path.segment, subject, why)
-        return Response(status=status, headers={"Warning": without_effect(self.path.segment, why)})
+        logger.info("policies of %s: %s", subject, told)
+        return Response(status=status, headers={"Warning": warned(told)})
+
+    def _without_effect(self, settings: Settings, value: T) -> str:
+        """Return the parts of the value that have no effect, and why; "" without any."""
+        if why := self.policy.no_effect_with(settings):
+            return f"{self.path.segment} is stored without effect: {why}"
+        return "" if self.policy.warning is None else self.policy.warning(settings, value)
 
     async def on_delete(self, context: AdminContext, request: Request) -> None:
         """Delete the policy."""
@@ -124,7 +131,12 @@ class PolicyHandlers(Generic[T]):
 
 def without_effect(what: str, why: str) -> str:
     """Return the header `Warning` of an answer to a setter that has no effect."""
-    return f'299 - "{what} is stored without effect: {why}"'
+    return warned(f"{what} is stored without effect: {why}")
+
+
+def warned(text: str) -> str:
+    """Return the value of a header `Warning` with this text."""
+    return f'299 - "{text}"'
 
 
 async def subject_of(directory: Directory, request: Request) -> Subject:
