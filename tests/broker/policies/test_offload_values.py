@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from fakes.logs import LogWorld
 from fakes.policy_values import STRATEGIES
 from fakes.sessions import TOPIC
+from magnetar_broker.base.guarded_metadata import GuardedMetadata
 from magnetar_broker.config import Settings
 from magnetar_broker.config.domains import OffloadDriver, ReadPriority
 from magnetar_broker.policies.codecs import OutOfRange
@@ -52,7 +53,7 @@ SETTINGS = Settings(
 
 def test_each_member_is_that_of_the_nearest_level() -> None:
     world = LogWorld()
-    found = Policies(world.metadata, SETTINGS)
+    found = Policies(GuardedMetadata(world.metadata, None), SETTINGS)
     world.do(found.set(NAMESPACE, {OFFLOAD: {**S3, "managedLedgerOffloadThresholdInBytes": 7}}))
     world.do(found.set(NAME, {OFFLOAD: {"managedLedgerOffloadThresholdInSeconds": 9}}))
     resolved = found.resolve(OFFLOAD, NAME)
@@ -68,7 +69,7 @@ def test_each_member_is_that_of_the_nearest_level() -> None:
 
 
 def test_the_settings_are_the_lowest_level() -> None:
-    found = Policies(LogWorld().metadata, SETTINGS)
+    found = Policies(GuardedMetadata(LogWorld().metadata, None), SETTINGS)
     assert found.of_namespace(OFFLOAD, NAMESPACE).origin is Origin.BROKER
     rules = offload_rules(found.of_namespace(OFFLOAD, NAMESPACE).value)
     assert rules.place == "s3://all?endpoint=http%3A%2F%2F127.0.0.1%3A9000"
@@ -124,24 +125,27 @@ def test_all_members_of_the_upper_level_stay(below: dict[str, Any], above: dict[
 
 def test_thresholds_are_members_with_paths_of_their_own() -> None:
     world = LogWorld()
-    found = Policies(world.metadata, Settings())
+    found = Policies(GuardedMetadata(world.metadata, None), Settings())
     world.do(found.set(NAMESPACE, {OFFLOAD: S3}))
     world.do(found.set(NAMESPACE, {OFFLOAD_THRESHOLD: 5, OFFLOAD_THRESHOLD_SECONDS: 6}))
     world.do(found.set(NAMESPACE, {OFFLOAD_DELETION_LAG: 7}))
-    assert world.do(found.explicit(OFFLOAD, NAMESPACE)) == S3 | {
+    explicit = found.explicit(OFFLOAD, NAMESPACE)
+    assert world.do(explicit) == S3 | {
         "managedLedgerOffloadThresholdInBytes": 5,
         "managedLedgerOffloadThresholdInSeconds": 6,
         "managedLedgerOffloadDeletionLagInMillis": 7,
     }
     world.do(found.set(NAMESPACE, {OFFLOAD: {**S3, "managedLedgerOffloadThresholdInBytes": 8}}))
-    assert world.do(found.explicit(OFFLOAD_THRESHOLD, NAMESPACE)) == 8
-    assert world.do(found.explicit(OFFLOAD_DELETION_LAG, NAMESPACE)) is None
+    threshold = found.explicit(OFFLOAD_THRESHOLD, NAMESPACE)
+    lag = found.explicit(OFFLOAD_DELETION_LAG, NAMESPACE)
+    assert world.do(threshold) == 8
+    assert world.do(lag) is None
     assert found.of_namespace(OFFLOAD_DELETION_LAG, NAMESPACE).value == 14_400_000
 
 
 def test_without_its_last_member_the_policy_is_unset() -> None:
     world = LogWorld()
-    found = Policies(world.metadata, Settings())
+    found = Policies(GuardedMetadata(world.metadata, None), Settings())
     world.do(found.set(NAMESPACE, {OFFLOAD_DELETION_LAG: 7}))
     world.do(found.set(NAMESPACE, {OFFLOAD_DELETION_LAG: None, OFFLOAD_THRESHOLD: None}))
     assert world.do(found.values_of(NAMESPACE)) == {}
@@ -150,7 +154,7 @@ def test_without_its_last_member_the_policy_is_unset() -> None:
 def test_former_members_of_a_namespace_are_parts() -> None:
     document = {"offload_threshold": 5, "offload_deletion_lag_ms": 7, "offload_policies": S3}
     world = LogWorld()
-    found = Policies(world.metadata, Settings())
+    found = Policies(GuardedMetadata(world.metadata, None), Settings())
     world.do(found.set(NAMESPACE, values_in_policies_json(document, "here")))
     shown = world.do(policies_json(found, NAMESPACE, "here"))
     assert (shown["offload_threshold"], shown["offload_deletion_lag_ms"]) == (5, 7)

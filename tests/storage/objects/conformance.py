@@ -123,7 +123,11 @@ class Conformance:
 
     def test_one_of_many_creators_wins(self, objects: Objects) -> None:
         for turn in range(5):
-            answers = racing(16, lambda n, turn=turn: objects.create(f"r{turn}", [b"%d" % n]))
+
+            def create(n: int, turn: int = turn) -> Creation:
+                return objects.create(f"r{turn}", [b"%d" % n])
+
+            answers = racing(16, create)
             assert sorted(answers, key=lambda one: one.value) == (
                 [Creation.CREATED] + [Creation.EXISTS] * 15
             )
