@@ -36,6 +36,7 @@ from magnetar_broker.subscriptions.idleness import Idleness
 from magnetar_broker.subscriptions.read_history import ReadHistory
 from magnetar_broker.subscriptions.topic_subscriptions import Subscriptions
 from magnetar_broker.throttling.topic_rates import topic_rates
+from magnetar_broker.tiering.offloading import OffloadFigures, Offloading, WithoutDriver
 from magnetar_broker.topic.delivery import Delivery
 from magnetar_broker.topic.reads import Reads
 from magnetar_proto.ids import MessageId
@@ -98,6 +99,7 @@ class Topic:
         self.read_history = ReadHistory.stored(cursors)
         self.pending_acks = PendingAcks.stored(cursors)
         self._compaction: TopicCompaction | None = None
+        self._offloading: Offloading | None = None
         # Reading
         self.frames = FrameCache(name.partition)
         self.subscriptions = Subscriptions(self)
@@ -252,6 +254,18 @@ class Topic:
                 self.check_open,
             )
         return self._compaction
+
+    @property
+    def offloading(self) -> Offloading:
+        """The offloading of the topic's ledgers; created at first use."""
+        if self._offloading is None:
+            self._offloading = WithoutDriver()
+        return self._offloading
+
+    @property
+    def offload_figures(self) -> OffloadFigures:
+        """The figures of offloading since the topic was loaded."""
+        return OffloadFigures() if self._offloading is None else self._offloading.figures()
 
     async def _held_backlog(self) -> Backlog:
         return await self.subscriptions[COMPACTION_CURSOR].backlog()

@@ -22,7 +22,7 @@ from magnetar_broker.policies.offload_values import (
     offload_rules,
     warning,
 )
-from magnetar_broker.policies.policy import Origin
+from magnetar_broker.policies.policy import Origin, Policy
 from magnetar_broker.policies.stored import Policies
 from magnetar_broker.policies.table import (
     OFFLOAD,
@@ -46,6 +46,11 @@ SETTINGS = Settings(
     s3_managed_ledger_offload_bucket="all",
     s3_managed_ledger_offload_service_endpoint="http://127.0.0.1:9000",
 )
+
+
+async def explicit(policies: Policies, policy: Policy[Any]) -> Any:
+    """The value that is set on the namespace."""
+    return await policies.explicit(policy, NAMESPACE)
 
 
 # Levels -----------------------------------------------------------------------------------------
@@ -129,17 +134,14 @@ def test_thresholds_are_members_with_paths_of_their_own() -> None:
     world.do(found.set(NAMESPACE, {OFFLOAD: S3}))
     world.do(found.set(NAMESPACE, {OFFLOAD_THRESHOLD: 5, OFFLOAD_THRESHOLD_SECONDS: 6}))
     world.do(found.set(NAMESPACE, {OFFLOAD_DELETION_LAG: 7}))
-    explicit = found.explicit(OFFLOAD, NAMESPACE)
-    assert world.do(explicit) == S3 | {
+    assert world.do(explicit(found, OFFLOAD)) == S3 | {
         "managedLedgerOffloadThresholdInBytes": 5,
         "managedLedgerOffloadThresholdInSeconds": 6,
         "managedLedgerOffloadDeletionLagInMillis": 7,
     }
     world.do(found.set(NAMESPACE, {OFFLOAD: {**S3, "managedLedgerOffloadThresholdInBytes": 8}}))
-    threshold = found.explicit(OFFLOAD_THRESHOLD, NAMESPACE)
-    lag = found.explicit(OFFLOAD_DELETION_LAG, NAMESPACE)
-    assert world.do(threshold) == 8
-    assert world.do(lag) is None
+    assert world.do(explicit(found, OFFLOAD_THRESHOLD)) == 8
+    assert world.do(explicit(found, OFFLOAD_DELETION_LAG)) is None
     assert found.of_namespace(OFFLOAD_DELETION_LAG, NAMESPACE).value == 14_400_000
 
 

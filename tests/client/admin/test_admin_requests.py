@@ -70,7 +70,6 @@ OTHERWISE = {
     "/admin/v2/{}/{}/{}/partitioned",
     "/admin/v2/{}/{}/{}/{}/internal-info",  # `internal_stats`
     "/admin/v2/{}/{}/{}/{}/partitioned-internalStats",
-    "/admin/v2/{}/{}/{}/{}/offload",  # always refused
     "/admin/v2/{}/{}/{}/{}/terminate/partitions",
     "/admin/v2/{}/{}/{}/{}/{}/dispatchRate",  # of single subscriptions
     "/admin/v2/{}/{}/{}/{}/subscription/{}/expireMessages",  # by id

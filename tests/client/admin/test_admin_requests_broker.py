@@ -170,6 +170,9 @@ async def test_topics(admin: AsyncAdmin, client: magnetar.Client, topic: str) ->
     boundaries = (await admin(namespaces.bundles("public/default")))["boundaries"]
     assert set((await admin(topics.bundle(topic))).split("_")) <= set(boundaries)
     assert (await admin(topics.compaction(topic)))["status"] == "NOT_RUN"
+    assert (await admin(topics.offloading(topic)))["status"] == "NOT_RUN"
+    await admin(topics.offload(topic, magnetar.MessageId(0, 0)))
+    assert (await admin(topics.offloading(topic)))["status"] != "NOT_RUN"
     await admin(topics.trim(topic))
     await admin(topics.truncate(topic))
     await admin(topics.create(f"{topic}-p", partitions=2))

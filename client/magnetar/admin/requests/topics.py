@@ -8,6 +8,7 @@ from magnetar.admin.requests.request import (
     Request,
     ask,
     forced,
+    message_id_body,
     message_id_of,
     nothing,
 )
@@ -152,6 +153,17 @@ def compact(topic: str) -> Request[None]:
 def compaction(topic: str) -> Request[Figures]:
     """Get the outcome of the last compaction: `status`, and `lastError` if it failed."""
     return ask("compaction.status", topic, result=dict)
+
+
+def offload(topic: str, before: MessageId) -> Request[None]:
+    """Start to offload the closed ledgers before a message."""
+    body = message_id_body(before)
+    return ask("offloading.offload", topic, body=body, result=nothing)
+
+
+def offloading(topic: str) -> Request[Figures]:
+    """Get the outcome of the last `offload`: `status`, and `lastError` if it failed."""
+    return ask("offloading.status", topic, result=dict)
 
 
 def _partition_count(found: Any) -> int:

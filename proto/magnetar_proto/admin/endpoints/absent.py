@@ -19,11 +19,6 @@ FILTERS = member("entryFilterNames", "-efn, --entry-filters-name", CSV, "Names o
     required=True)
 
 ENDPOINTS = (
-    endpoint("brokers.absent.offload_status", "GET {topic}/offload", TENANT_ADMIN,
-        "Show whether data was offloaded; it never is here.", "topics offload-status",
-        refused=401),
-    endpoint("brokers.absent.offload", "PUT {topic}/offload", TENANT_ADMIN,
-        "Refuse to offload a topic.", refused=401),
     endpoint("brokers.absent.shadow_topics", "GET {topic}/shadowTopics", TENANT_ADMIN,
         "Show the shadows of a topic, which do not exist here.", "topics get-shadow-topics"),
     endpoint("brokers.absent.set_shadow_topics", "PUT {topic}/shadowTopics", TENANT_ADMIN,

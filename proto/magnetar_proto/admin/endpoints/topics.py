@@ -14,7 +14,7 @@ from magnetar_proto.admin.endpoint import (
     query,
 )
 from magnetar_proto.admin.endpoints.shared import FORCE, SYSTEM
-from magnetar_proto.admin.kinds import FLAG, MODE, NUMBER, PAIRS, TEXT, one_of
+from magnetar_proto.admin.kinds import FLAG, MODE, NUMBER, PAIRS, SIZE, TEXT, one_of
 
 # fmt: off
 SCAN = flag("scan", "--scan", "Read all that is stored, instead of what is known.")
@@ -85,6 +85,15 @@ ENDPOINTS = (
         "Start the compaction of a topic.", "topics compact", runs=OWNER, refused=401),
     endpoint("compaction.status", "GET {topic}/compaction", TENANT_ADMIN,
         "Show whether compaction runs, or how the last one ended.", "topics compaction-status",
+        flag("wait_complete", "-w, --wait-complete", "Wait until it does not run.", local=True),
+        runs=OWNER, refused=401),
+    endpoint("offloading.offload", "PUT {topic}/offload", TENANT_ADMIN,
+        "Start to offload the closed ledgers of a topic, the oldest first.", "topics offload",
+        option("size_threshold", "-s, --size-threshold", SIZE,
+            "The size of what stays only in the broker: 10M, 5G.", required=True, local=True),
+        body=bodies.PLACE, runs=OWNER, refused=401),
+    endpoint("offloading.status", "GET {topic}/offload", TENANT_ADMIN,
+        "Show whether a topic is being offloaded, or how that ended.", "topics offload-status",
         flag("wait_complete", "-w, --wait-complete", "Wait until it does not run.", local=True),
         runs=OWNER, refused=401),
     endpoint("termination.terminate", "POST {topic}/terminate", TENANT_ADMIN,

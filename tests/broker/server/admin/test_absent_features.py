@@ -49,9 +49,7 @@ def test_a_path_that_nobody_has_stays_unknown(admin: Admin) -> None:
     assert admin.get("nonsense").status == admin.get("/admin/v4/functions").status == 404
 
 
-def test_nothing_is_offloaded_shadowed_or_filtered(admin: Admin, topic: str) -> None:
-    assert admin.get(f"{topic}/offload").json["status"] == "NOT_RUN"
-    assert admin.put(f"{topic}/offload", {"ledgerId": 1, "entryId": 0}).status == 501
+def test_nothing_is_shadowed_or_filtered(admin: Admin, topic: str) -> None:
     assert admin.get(f"{topic}/shadowTopics").body == b""
     assert admin.put(f"{topic}/shadowTopics", ["persistent://public/default/s"]).status == 501
     assert admin.delete(f"{topic}/shadowTopics").status == 204
@@ -78,5 +76,5 @@ def test_subscriptions_are_not_replicated(admin: Admin, topic: str) -> None:
 
 
 def test_what_is_absent_of_a_missing_topic_is_not_found(admin: Admin, topic: str) -> None:
-    for what in ("offload", "shadowTopics", "entryFilters"):
+    for what in ("shadowTopics", "entryFilters"):
         assert admin.get(f"{topic}-missing/{what}").status == 404

@@ -20,7 +20,6 @@ NO_COMMANDS = (
     "/admin/v2/namespaces/{}/{}/offloadThresholdInSeconds",  # shown by `policies`
     "/admin/v2/namespaces/grantPermissionsOnTopics",  # of many topics at once
     "/admin/v2/namespaces/revokePermissionsOnTopics",
-    "/admin/v2/{}/{}/{}/{}/offload",  # always refused
     "/admin/v2/{}/{}/{}/{}/search",  # over REST only, as what follows
     "/admin/v2/{}/{}/{}/{}/subscription/{}/deadLetters",
     "/admin/v2/schemas/{}/{}/{}/version",  # for clients

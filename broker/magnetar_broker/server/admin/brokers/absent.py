@@ -49,11 +49,6 @@ async def _subject(context: AdminContext, request: Request) -> None:
         await existing_namespace(serving(context), request)
 
 
-NOWHERE = {"ledgerId": -1, "entryId": -1, "partitionIndex": -1}
-offload_status = _always(
-    200, {"status": "NOT_RUN", "lastError": "", "firstUnoffloadedMessage": NOWHERE}
-)
-offload = _always(501, "nothing is offloaded here: retention decides how long ledgers stay")
 shadow_topics = _always(200)
 set_shadow_topics = _always(
     501, "there are no shadow topics here: consume and publish with a client"

@@ -1,4 +1,4 @@
-"""One persistent topic as a whole: compaction, termination, properties."""
+"""One persistent topic as a whole: compaction, offloading, termination, properties."""
 
 from typing import Any
 
@@ -7,6 +7,7 @@ from magnetar_broker.broker import Broker
 from magnetar_broker.server.admin.operations.loading import loaded
 from magnetar_broker.server.admin.refusals import bounded
 from magnetar_broker.server.http.messages import Refused
+from magnetar_broker.tiering.offloading import OffloadRunning
 from magnetar_broker.topic.topic_properties import change_properties
 from magnetar_proto.names import TopicName
 
@@ -26,16 +27,29 @@ async def compaction_status(broker: Broker, name: TopicName) -> dict[str, Any]:
     return {"status": str(compaction.status), "lastError": compaction.last_error}
 
 
+async def start_offload(broker: Broker, name: TopicName, ledger: int, entry: int) -> None:
+    """Start to offload the ledgers before a position; 409 if that is already running."""
+    topic = await loaded(broker, name)
+    try:
+        await topic.offloading.start((ledger, entry))
+    except OffloadRunning as error:
+        raise Refused(409, f"{name} is being offloaded: retry when that has ended") from error
+
+
+async def offload_status(broker: Broker, name: TopicName) -> dict[str, Any]:
+    """Return the status of the last offload since the topic was loaded, as JSON."""
+    found = (await loaded(broker, name)).offloading.status()
+    return {
+        "status": str(found.state),
+        "lastError": found.last_error,
+        "firstUnoffloadedMessage": _message_id(*found.first_not_offloaded),
+    }
+
+
 async def terminate(broker: Broker, name: TopicName) -> dict[str, int]:
     """Terminate the topic, durably; return the id of its last message, as JSON."""
     last = await (await loaded(broker, name)).terminate()
-    return {
-        "ledgerId": last.ledger,
-        "entryId": last.entry,
-        "partitionIndex": -1,
-        "batchIndex": -1,
-        "batchSize": 0,
-    }
+    return _message_id(last.ledger, last.entry)
 
 
 async def properties(broker: Broker, name: TopicName) -> Properties:
@@ -54,3 +68,14 @@ async def remove_property(broker: Broker, name: TopicName, key: str | None) -> N
         await loaded(broker, name),
         lambda old: {name: value for name, value in old.items() if name != key},
     )
+
+
+def _message_id(ledger: int, entry: int) -> dict[str, int]:
+    """Return the id of a message that is not of a batch, as JSON."""
+    return {
+        "ledgerId": ledger,
+        "entryId": entry,
+        "partitionIndex": -1,
+        "batchIndex": -1,
+        "batchSize": 0,
+    }

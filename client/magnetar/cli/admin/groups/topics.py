@@ -70,12 +70,38 @@ def _retention(found: dict[str, Any]) -> Lines:
     return with_tables(found, subscriptions=(), segments=())
 
 
-def _compaction(command: Command, admin: "AdminClient", values: Values) -> Any:
-    """Return the state of compaction; with a flag, wait for its end."""
+def _offload(command: Command, admin: "AdminClient", values: Values) -> str:
+    """Offload all ledgers but the newest, which have the size that stays at most."""
+    stats = admin.get(command_of("statistics.internal").url(values))
+    first = first_kept(stats, values["size_threshold"])
+    if first is None:
+        return "nothing to offload"
+    place = {"ledgerId": first, "entryId": 0, "partitionIndex": -1}
+    admin.ask("PUT", command.url(values), place)
+    return f"offload triggered for messages before {first}:0"
+
+
+def first_kept(stats: dict[str, Any], size: int) -> int | None:
+    """Return the first of the newest ledgers that have the size at most; None if all have it.
+
+    The newest ledger stays in any case.
+    """
+    kept: int | None = None
+    behind = 0
+    for ledger in reversed(stats["ledgers"]):
+        behind += stats["currentLedgerSize"] if kept is None else ledger["size"]
+        if behind > size:
+            return int(ledger["ledgerId"]) if kept is None else kept
+        kept = int(ledger["ledgerId"])
+    return None
+
+
+def _progress(command: Command, admin: "AdminClient", values: Values) -> Any:
+    """Return the state of compaction or offloading; with a flag, wait for its end."""
     path = command.url(values)
     found = admin.get(path)
     if values["wait_complete"] and found.get("status") == "RUNNING":
-        click.echo("compaction is running", err=True)
+        click.echo(f"{command.name.removesuffix('-status')} is running", err=True)
         while found.get("status") == "RUNNING":
             time.sleep(WAIT_S)
             found = admin.get(path)
@@ -92,7 +118,9 @@ def _partitioned(command: Command, values: Values) -> object:
 SPECIALS = {
     "topics.topics": Special(run=_list),
     "topics.create_partitioned": Special(body=_partitioned),
-    "compaction.status": Special(run=_compaction),
+    "compaction.status": Special(run=_progress),
+    "offloading.offload": Special(run=_offload),
+    "offloading.status": Special(run=_progress),
     "statistics.stats": Special(show=topic_lines),
     "statistics.partitioned_stats": Special(show=topic_lines),
     "statistics.internal": Special(show=_segments),
