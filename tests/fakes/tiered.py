@@ -46,7 +46,7 @@ class TieredWorld:
         copies = TieredCopies(
             self.store,
             self._open,
-            InlineWorker(self.clock),
+            [InlineWorker(self.clock)],
             [InlineWorker(self.clock) for _ in range(2)],
             cache_bytes=1 << 20,
             prefix=lambda: "data",

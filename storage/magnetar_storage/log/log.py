@@ -184,7 +184,7 @@ class Log(LogState):
         while not await self.stored_record.remove():
             await self.stored_record.commit(LogRecord.emptied)
             await self.stored_record.empty_trash()
-            await self.offloading.delete_unused()
+            await self.offloading.purge()
         self.index()
 
     async def _end_work(self, reason: StorageError) -> None:

@@ -81,8 +81,9 @@ class LogReader:
     async def _open(self, segment: Segment, number: SegmentId) -> SegmentReader:
         """Open a whole segment where its entries are: in the store, or in a store of objects."""
         copy = segment.copy
-        # promise[is_only -> completed_ms]: what is in the store is read from there
-        if copy is not None and copy.is_only:
+        if copy is not None and (
+            copy.is_only or (copy.completed_ms and self._state.reads_copies_first)
+        ):
             return await self._state.engine.copies.reader(number, copy)
         return await self._store.reader(number)
 

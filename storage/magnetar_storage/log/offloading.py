@@ -4,7 +4,7 @@ The record lists a copy before it is uploaded, and until it is deleted.  The seg
 the store by a later change of the record, which only a complete copy allows.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from functools import partial
 
@@ -21,7 +21,10 @@ class _Gone(Exception):
 
 
 class Offloading:
-    """Copies segments of one log, deletes what is copied, and deletes copies; one at a time."""
+    """Copies segments of one log, deletes what is copied, and deletes copies; one at a time.
+
+    Every method but `purge` raises the log's `failed` once that is set.
+    """
 
     def __init__(self, state: LogState, stored: StoredRecord, entries: LogReader) -> None:
         self._state = state
@@ -29,6 +32,9 @@ class Offloading:
         self._entries = entries
         self._copies = state.engine.copies
         self._running = Mutex(state.engine.clock)
+        self._changing = Mutex(state.engine.clock)
+        self._begun: dict[SegmentId, SegmentCopy] = {}
+        """The copies of which an upload by this process failed, or may not have ended."""
 
     async def copy(self, number: SegmentId, place: str) -> bool:
         """Copy a settled segment to a place, unless it has a complete copy.
@@ -38,17 +44,25 @@ class Offloading:
         """
         async with self._running.held():
             try:
-                if _whole(self._state.record, number).is_copied:
+                copy = _whole(self._state.record, number).copy
+                if copy is not None and copy.completed_ms:
                     return True
-                copy = SegmentCopy(place, self._copies.new_name(number))
-                # promise: the record lists a copy before it exists
-                await self._stored.commit(partial(_with_copy, number, copy))
+                # The bytes of a segment do not change: an upload that this process has begun is
+                # repeated under its name, also if it takes place late.  That of another process
+                # could come from a file that was damaged since.
+                if copy is None or copy != self._begun.get(number) or copy.place != place:
+                    copy = SegmentCopy(place, self._copies.new_name(number))
+                    # promise: the record lists a copy before it exists
+                    await self._commit(partial(_with_copy, number, copy))
+                    self._begun[number] = copy
                 size = await self._copies.upload(number, copy, self._goes_on)
                 now_ms = self._state.engine.clock.now_ms()
                 complete = replace(copy, size=size, completed_ms=now_ms)
-                await self._stored.commit(partial(_with_copy, number, complete))
+                await self._commit(partial(_with_copy, number, complete))
             except _Gone:
                 return False
+            finally:
+                self._forget_deleted()
             return True
 
     async def drop(self, numbers: Collection[SegmentId]) -> None:
@@ -62,7 +76,7 @@ class Offloading:
             ]
             if not dropped:
                 return
-            await self._stored.commit(partial(_without_local, dropped))
+            await self._commit(partial(_without_local, dropped))
             # Their readers are of the store.
             self._entries.moved(dropped)
             await self._stored.empty_trash()
@@ -75,21 +89,52 @@ class Offloading:
         # Behind an upload that is running, whose object would otherwise come after its deletion.
         async with self._running.held():
             doomed = self._state.record.copy_trash
-            for copy in doomed:
-                await self._copies.delete(copy)
+            await self._delete(doomed)
             if doomed:
-                await self._stored.commit(
-                    lambda record: replace(
-                        record, copy_trash=tuple(c for c in record.copy_trash if c not in doomed)
-                    )
-                )
+                await self._commit(partial(_without_trash, doomed))
+
+    async def purge(self) -> None:
+        """Delete the unused copies of a log that is being deleted."""
+        async with self._running.held():
+            doomed = self._state.record.copy_trash
+            await self._delete(doomed)
+            if doomed:
+                await self._stored.commit(partial(_without_trash, doomed))
 
     async def ended(self) -> None:
-        """Wait until nothing is being copied; it ends soon when the log has failed."""
-        await self._running.idle()
+        """Wait for a change of the record; once the log has failed, no other one follows.
+
+        An upload may still be running: it ends soon, and changes nothing.
+        """
+        await self._changing.idle()
+
+    async def _commit(self, change: Callable[[LogRecord], LogRecord]) -> None:
+        async with self._changing.held():
+            # promise: a log that is closed changes no record, which another owner may have opened
+            self._check_open()
+            await self._stored.commit(change)
+
+    def _check_open(self) -> None:
+        if self._state.failed is not None:
+            raise self._state.failed.again()
+
+    async def _delete(self, copies: Iterable[SegmentCopy]) -> None:
+        for copy in copies:
+            await self._copies.delete(copy)
+
+    def _forget_deleted(self) -> None:
+        """Forget the uploads of segments that have a complete copy, or are not listed."""
+        present = {segment.id: segment.copy for segment in self._state.record.segments}
+        self._begun = {
+            number: copy for number, copy in self._begun.items() if present.get(number) == copy
+        }
 
     def _goes_on(self) -> bool:
         return self._state.failed is None
+
+
+def _without_trash(doomed: Collection[SegmentCopy], record: LogRecord) -> LogRecord:
+    return replace(record, copy_trash=tuple(c for c in record.copy_trash if c not in doomed))
 
 
 def _whole(record: LogRecord, number: SegmentId) -> Segment:

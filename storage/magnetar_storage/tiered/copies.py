@@ -36,19 +36,18 @@ class TieredCopies:
         self,
         files: FinishedFiles,
         open_place: OpenPlace,
-        uploads: Worker,
+        uploads: Sequence[Worker],
         reads: Sequence[Worker],
         cache_bytes: int,
         prefix: Callable[[], str],
         nonce: Callable[[], str],
     ) -> None:
-        """`reads` are threads that read at the same time, each object in one of them; they keep
-        `cache_bytes` of objects together.  Names of objects begin with `prefix`, which no other
+        """`uploads` and `reads` are threads that work at the same time, each on segments of its
+        own; `reads` keep `cache_bytes` of objects together.  Names of objects begin with `prefix`, which no other
         data directory has, and end with a `nonce`, which never comes twice.
         """
         self._files = files
-        self._uploads = uploads
-        self._uploading = _Places(open_place)
+        self._uploads = [(worker, _Places(open_place)) for worker in uploads]
         self._lanes = [_Lane(worker, open_place, cache_bytes // len(reads)) for worker in reads]
         self._prefix = prefix
         self._nonce = nonce
@@ -62,21 +61,21 @@ class TieredCopies:
     ) -> int:
         """Copy a segment as `copying.copy` does."""
         disk = await self._files.finished_file(segment)
-        places = self._uploading
+        worker, places = self._uploads[segment % len(self._uploads)]
 
         def job() -> int:
             return copying.copy(disk, segment, places.of(copy.place), copy.name, goes_on)
 
-        return await self._uploads.run(job)
+        return await worker.run(job)
 
     async def reader(self, segment: SegmentId, copy: SegmentCopy) -> LocalReader:
         """Open a copy with two requests, one for its trailer and one for its index."""
         return await self._lanes[segment % len(self._lanes)].reader(segment, copy)
 
     async def delete(self, copy: SegmentCopy) -> None:
-        """Delete the object behind all uploads that were begun before."""
-        places = self._uploading
-        await self._uploads.run(lambda: places.of(copy.place).delete(copy.name))
+        """Delete the object in a thread of the uploads."""
+        worker, places = self._uploads[0]
+        await worker.run(lambda: places.of(copy.place).delete(copy.name))
 
 
 class _Places:

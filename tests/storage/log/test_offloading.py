@@ -65,6 +65,27 @@ def test_a_complete_copy_is_not_made_again() -> None:
     assert world.objects.names() == names and not world.places[OTHER].names()
 
 
+def test_repeated_failures_do_not_lengthen_the_record() -> None:
+    world = TieredWorld()
+    log = filled(world)
+    world.objects.fault = lambda operation, name: Fault.LOST
+    for _ in range(20):
+        with pytest.raises(Unavailable):
+            world.do(log.offloading.copy(settled(log)[0], PLACE))
+    record = world.record()
+    assert record is not None and not record.copy_trash
+
+
+def test_copies_can_be_read_first() -> None:
+    world = TieredWorld()
+    log = filled(world)
+    assert world.do(log.offloading.copy(settled(log)[0], PLACE))
+    log.reads_copies_first = True
+    asked = len(world.objects.log)
+    assert world.read_all(log) == numbered(0, 10)
+    assert len(world.objects.log) > asked
+
+
 def test_the_open_segment_is_not_copied() -> None:
     world = TieredWorld()
     log = filled(world)
@@ -123,7 +144,8 @@ def test_opening_and_publishing_need_no_store_of_objects() -> None:
 
 
 @pytest.mark.parametrize("fault", [Fault.LOST, Fault.LANDED, Fault.LATE, Fault.EXPIRED])
-def test_a_failed_upload_is_made_again_under_another_name(fault: Fault) -> None:
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_failed_upload_is_repeated(fault: Fault, restarts: bool) -> None:
     world = TieredWorld()
     log = filled(world)
     segment = settled(log)[0]
@@ -133,9 +155,15 @@ def test_a_failed_upload_is_made_again_under_another_name(fault: Fault) -> None:
     world.do(log.offloading.drop([segment]))
     assert file_name(segment) in world.disk.names(), "an incomplete copy replaces nothing"
     world.objects.fault = None
-    assert world.do(log.offloading.copy(segment, PLACE))
     while world.objects.land():
         pass  # the upload that was late
+    if restarts:
+        world.do(log.close())
+        log = world.open()
+    assert world.do(log.offloading.copy(segment, PLACE))
+    record = world.record()
+    assert record is not None
+    assert len(record.copy_trash) == restarts, "another process takes another name"
     world.do(log.offloading.delete_unused())
     assert world.stored() == world.listed() and len(world.stored()) == 1
     assert world.read_all(log) == numbered(0, 10)
