@@ -12,6 +12,7 @@ from magnetar_broker.dispatch.consumer import Backlog
 from magnetar_broker.metrics.histogram import Counts
 from magnetar_broker.metrics.transaction_metrics import CoordinatorCounts
 from magnetar_broker.throttling.dispatch_throttle import ThrottleEvents
+from magnetar_broker.tiering.offloading import OffloadCounts
 from magnetar_broker.topic.measuring import Consuming, Publishing
 from magnetar_broker.watchdog import Stalls
 
@@ -43,6 +44,8 @@ class Load(NamedTuple):
     messages_out: int = 0
     bytes_out: int = 0
     storage_bytes: int = 0
+    offloaded_bytes: int = 0
+    """The part of `storage_bytes` that is in a store of objects."""
     publish_waits: int = 0
     """The number of times that reading from a connection was paused for a topic's publish rate."""
     unacked: int = 0
@@ -281,6 +284,7 @@ class Figures:
     """The number of times that clients have reached each limit that protects the process."""
     authentication: OutcomeCounts | None = None
     """The outcomes of authentication; None while it is off."""
+    offloads: OffloadCounts = field(default_factory=OffloadCounts)
     transactions: Sequence[CoordinatorCounts] = ()
     """The counts of the coordinators that are loaded."""
     split_partitions: bool = False

@@ -6,7 +6,7 @@ gathered then are used again: see `base/traffic.py: Traffic.changed` and `_is_sa
 
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from operator import add
 from typing import NamedTuple
@@ -38,6 +38,7 @@ from magnetar_broker.metrics.figures import (
 from magnetar_broker.metrics.histogram import Counts
 from magnetar_broker.metrics.transaction_metrics import counts_of
 from magnetar_broker.subscriptions.subscription import Subscription
+from magnetar_broker.tiering.offloading import offloaded_size
 from magnetar_broker.topic.loaded_topics import AnyTopic
 from magnetar_broker.topic.measuring import Consuming, Publishing, consuming
 from magnetar_broker.topic.non_persistent_subscriptions import NonPersistentSubscription
@@ -255,6 +256,7 @@ class Gatherer:
             ended=broker.topics.ended_totals(),
             now_ms=engine.clock.now_ms(),
             window_seconds=settings.stats_update_frequency_in_secs,
+            offloads=replace(broker.offload_counts),
             transactions=counts_of(broker.coordinators),
             split_partitions=settings.split_topic_and_partition_label_in_prometheus,
         )
@@ -424,6 +426,7 @@ def _load_of(topic: AnyTopic, subscriptions: tuple[SubscriptionFigures, ...]) ->
         read_from_disk,
         *topic.totals(),
         topic.log.size if isinstance(topic, Topic) else 0,
+        offloaded_size(topic.log.segments) if isinstance(topic, Topic) else 0,
         _waits_of(topic),
         unacked,
         in_replay,

@@ -45,6 +45,10 @@ RULES: Final[Mapping[str, Rule]] = {
     "pulsar_connection_create_fail_count": Rule.APART,
     "pulsar_publish_rate_limit_times": Rule.APART,
     "pulsar_ml_cache_evictions": Rule.APART,
+    "brk_ledgeroffloader_offload_error": Rule.APART,
+    "brk_ledgeroffloader_read_bytes": Rule.APART,
+    "brk_ledgeroffloader_read_offload_error": Rule.APART,
+    "brk_ledgeroffloader_delete_offload_ops": Rule.APART,
     # Each process has its own limit, and a sum would hide a process that has reached it.
     "magnetar_read_bytes": Rule.APART,
     "magnetar_read_limit_bytes": Rule.APART,

@@ -31,7 +31,6 @@ from magnetar_broker.metrics.rows import (
     AGE_NAME,
     AGE_TEXT,
     BACKLOG_ROW,
-    BACKLOG_SIZE_ROW,
     BLOCKER_ROW,
     BROKER_ROWS,
     CACHE_ROWS,
@@ -56,6 +55,7 @@ from magnetar_broker.metrics.rows import (
     SHOWN_ROW,
     SPACE_ROWS,
     STALL_ROWS,
+    STORAGE_ROWS,
     SUBSCRIPTION_ROWS,
     THROTTLED_ROWS,
     TLS_ROWS,
@@ -271,7 +271,7 @@ def _of_namespaces(
     yield from table("pulsar_ml_", LOG_ROWS, (), by_namespace, with_unknown)
     if not figures.by_topic:
         loads = yield from _made(measured, lambda one: (one[0], _with_ended(figures, *one[1:])))
-        rows = (*LOAD_ROWS, BACKLOG_SIZE_ROW, _age_row(figures), *TOTAL_ROWS, *OUT_ROWS)
+        rows = (*LOAD_ROWS, *STORAGE_ROWS, _age_row(figures), *TOTAL_ROWS, *OUT_ROWS)
         yield from table("pulsar_", (*rows, *NAMESPACE_ROWS), (), loads, with_unknown)
         local = 'remote_cluster="local"'
         backlogs = yield from _made(by_namespace, lambda one: (f"{one[0]},{local}", one[1]))
@@ -335,7 +335,7 @@ def _of_topics(figures: Figures, others: dict[str, Load], with_unknown: bool) ->
     sums = yield from _made(
         others.items(), lambda one: (names.topic(one[0], OTHER), _with_others(figures, *one))
     )
-    rows = (*LOAD_ROWS, BACKLOG_SIZE_ROW, _age_row(figures), *TOTAL_ROWS, BACKLOG_ROW)
+    rows = (*LOAD_ROWS, *STORAGE_ROWS, _age_row(figures), *TOTAL_ROWS, BACKLOG_ROW)
     rows = (*rows, MEAN_SIZE_ROW)
     yield from table("pulsar_", rows, loads, sums, with_unknown)
     yield from table("pulsar_", COMPACTION_ROWS, compactions)

@@ -28,11 +28,12 @@ BACKLOG_ROW = Row(
     "msg_backlog", "Unacknowledged messages of all subscriptions", attrgetter("backlog")
 )
 TOPICS_ROW = Row("topics_count", "Loaded topics", attrgetter("topics"))
-BACKLOG_SIZE_ROW = Row(
-    "storage_backlog_size",
-    "Unacknowledged bytes of the slowest subscription",
-    attrgetter("backlog_bytes"),
-)
+STORAGE_ROWS: tuple[Row, ...] = (
+    Row("storage_offloaded_size", "Bytes of stored entries that are in a store of objects",
+        attrgetter("offloaded_bytes")),
+    Row("storage_backlog_size", "Unacknowledged bytes of the slowest subscription",
+        attrgetter("backlog_bytes")),
+)  # fmt: skip
 AGE_NAME, AGE_TEXT = (
     "storage_backlog_age_seconds",
     "Age of the oldest unacknowledged message in seconds",
@@ -283,6 +284,20 @@ BROKER_ROWS: tuple[Row, ...] = (
     Row("magnetar_scrubbed_bytes_total",
         "Bytes of closed ledgers that were read since the start to find damage",
         attrgetter("scrubbed_bytes")),
+    Row("magnetar_offloaded_bytes_total", "Bytes of ledgers that were offloaded since the start",
+        attrgetter("offloads.offloaded_bytes")),
+    Row("brk_ledgeroffloader_offload_error",
+        "Ledgers that could not be offloaded since the start; each attempt counts",
+        attrgetter("offloads.offload_errors")),
+    Row("brk_ledgeroffloader_read_bytes",
+        "Bytes of offloaded ledgers that were read since the start",
+        attrgetter("offloads.read_bytes")),
+    Row("brk_ledgeroffloader_read_offload_error",
+        "Reads of offloaded ledgers that failed since the start",
+        attrgetter("offloads.read_errors")),
+    Row("brk_ledgeroffloader_delete_offload_ops",
+        "Objects of offloaded ledgers that were deleted since the start",
+        attrgetter("offloads.deleted")),
     Row("magnetar_publish_pending_bytes", "Published bytes that are not durable yet",
         attrgetter("publish_pending_bytes")),
 )  # fmt: skip

@@ -8,6 +8,7 @@ from magnetar_broker.dispatch.base import Blocker
 from magnetar_broker.dispatch.compacted import shown
 from magnetar_broker.statistics.shapes import Json, position
 from magnetar_broker.subscriptions.subscription import Subscription
+from magnetar_broker.tiering.offloading import is_offloaded
 from magnetar_broker.topic.loaded_topics import AnyTopic
 from magnetar_broker.topic.topic import Topic
 from magnetar_storage.cursors.cursor_log import DurableCursor
@@ -96,7 +97,7 @@ def _ledger(log: Log, segment: Segment, metadata: bool) -> Json:
         "ledgerId": segment.id,
         "entries": segment.held,
         "size": segment.size,
-        "offloaded": False,
+        "offloaded": is_offloaded(segment),
         "underReplicated": False,
     }
     if metadata:
@@ -188,7 +189,11 @@ def _changed_ms(segment: Segment) -> int:
 
 
 def _stored_ledger(segment: Segment) -> Json:
-    found: Json = {"ledgerId": segment.id, "timestamp": _changed_ms(segment), "isOffloaded": False}
+    found: Json = {
+        "ledgerId": segment.id,
+        "timestamp": _changed_ms(segment),
+        "isOffloaded": is_offloaded(segment),
+    }
     if segment.entries is not None:
         found |= {"entries": segment.held, "size": segment.size}
     return found

@@ -24,7 +24,7 @@ OFFLOADING = {
     "lastOffloadSuccessTimeStamp": 0,
     "lastOffloadFailureTimeStamp": 0,
 }
-"""The fields about offloading, which does not exist here."""
+"""The fields of a topic of which nothing was offloaded."""
 
 TRANSACTIONS = {"ongoingTxnCount": 0, "abortedTxnCount": 0, "committedTxnCount": 0}
 """The fields of a topic without transactions."""

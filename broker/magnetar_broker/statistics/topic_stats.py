@@ -12,6 +12,7 @@ from magnetar_broker.statistics.subscription_stats import (
     of_non_persistent,
     of_persistent,
 )
+from magnetar_broker.tiering.offloading import offloaded_size
 from magnetar_broker.topic.loaded_topics import AnyTopic
 from magnetar_broker.topic.measuring import consuming
 from magnetar_broker.topic.non_persistent import NonPersistentTopic
@@ -59,10 +60,21 @@ async def _persistent(topic: Topic, wanted: WantedStatistics) -> Json:
         },
         "delayedMessageIndexSizeInBytes": topic.delays.waiting.size(),
         "compaction": compaction_stats(topic.compactions),
+        **_offloading(topic),
         "topicCreationTimeStamp": log.record.created_ms or first_ms,
         "ongoingTxnCount": len(topic.transactions.open),
         "abortedTxnCount": topic.transactions.aborted,
         "committedTxnCount": topic.transactions.committed,
+    }
+
+
+def _offloading(topic: Topic) -> Json:
+    figures = topic.offload_figures
+    return {
+        "offloadedStorageSize": offloaded_size(topic.log.segments),
+        "lastOffloadLedgerId": figures.last_ledger,
+        "lastOffloadSuccessTimeStamp": figures.succeeded_ms,
+        "lastOffloadFailureTimeStamp": figures.failed_ms,
     }
 
 

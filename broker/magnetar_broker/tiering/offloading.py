@@ -1,6 +1,7 @@
 """The offloading of one topic's ledgers: how it is started, and how it ended."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
@@ -29,15 +30,27 @@ class OffloadStatus(NamedTuple):
 
 
 class OffloadFigures(NamedTuple):
-    """The figures of a topic's offloading."""
+    """The figures of a topic's offloading since the topic was loaded."""
 
-    size: int = 0
-    """The bytes of offloaded ledgers."""
     last_ledger: SegmentId = 0
-    """The ledger that was offloaded last since the topic was loaded; 0 for none."""
+    """The ledger that was offloaded last; 0 for none."""
     succeeded_ms: int = 0
     failed_ms: int = 0
     """The times at which offloading a ledger last succeeded and last failed; 0 for never."""
+
+
+@dataclass
+class OffloadCounts:
+    """The numbers of what one process has offloaded, read and deleted since its start."""
+
+    offloaded_bytes: int = 0
+    offload_errors: int = 0
+    """The ledgers that could not be offloaded; each further attempt counts again."""
+    read_bytes: int = 0
+    read_errors: int = 0
+    """The reads of offloaded ledgers that failed."""
+    deleted: int = 0
+    """The objects that were deleted."""
 
 
 class OffloadRunning(BrokerError):
@@ -57,7 +70,7 @@ class Offloading(Protocol):
         """Return the state of the last offload that was asked for."""
 
     def figures(self) -> OffloadFigures:
-        """Return the figures since the topic was loaded; the size is that of the log's record."""
+        """Return the figures since the topic was loaded."""
 
 
 class WithoutDriver:

@@ -264,7 +264,7 @@ class Topic:
 
     @property
     def offload_figures(self) -> OffloadFigures:
-        """The figures of offloading since the topic was loaded."""
+        """The figures of offloading; they are those of no offload until there is one."""
         return OffloadFigures() if self._offloading is None else self._offloading.figures()
 
     async def _held_backlog(self) -> Backlog:

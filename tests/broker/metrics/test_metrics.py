@@ -37,6 +37,7 @@ from magnetar_broker.metrics.usage import Usage, UsageMeter
 from magnetar_broker.producers.write_counts import LATENCY_BOUNDS_MS, WriteCounts
 from magnetar_broker.schemas.counts import MAX_NAMESPACES, SchemaCounts, Work
 from magnetar_broker.throttling.dispatch_throttle import ThrottleEvents
+from magnetar_broker.tiering.offloading import OffloadCounts
 from magnetar_broker.topic.measuring import Consuming, Publishing
 from magnetar_broker.watchdog import Stalls
 from magnetar_storage.runtime.execution import Cause
@@ -71,6 +72,7 @@ LOAD = Load(
     messages_in=20,
     bytes_in=200,
     storage_bytes=180,
+    offloaded_bytes=60,
     backlog=7,
     backlog_bytes=70,
     oldest_ms=8500,
@@ -98,6 +100,7 @@ FIGURES = Figures(
     unread_bytes=29,
     unread_limit_bytes=31,
     unread_deleted_bytes=37,
+    offloads=OffloadCounts(41, 1, 43, 2, 3),
     topics=(TopicFigures(TOPIC, "public/default", LOAD, (SUBSCRIPTION,)),),
     stalls=(Stalls("damage", 1, 4), Stalls("none", 0, 2)),
     by_topic=True,
@@ -118,7 +121,11 @@ LOADS = {
     "storage_read_rate": 6,
     "storage_read_cache_misses_rate": 2,
 }
-BACKLOG_STORAGE = {"storage_backlog_size": 70, "storage_backlog_age_seconds": 1.5}
+BACKLOG_STORAGE = {
+    "storage_offloaded_size": 60,
+    "storage_backlog_size": 70,
+    "storage_backlog_age_seconds": 1.5,
+}
 TOTALS = {"in_messages_total": 20, "in_bytes_total": 200}
 
 
@@ -236,6 +243,11 @@ def test_the_broker_as_a_whole() -> None:
     assert page["magnetar_unread_bytes"] == [(CLUSTER, 29)]
     assert page["magnetar_unread_limit_bytes"] == [(CLUSTER, 31)]
     assert page["magnetar_unread_deleted_bytes_total"] == [(CLUSTER, 37)]
+    assert page["magnetar_offloaded_bytes_total"] == [(CLUSTER, 41)]
+    assert page["brk_ledgeroffloader_offload_error"] == [(CLUSTER, 1)]
+    assert page["brk_ledgeroffloader_read_bytes"] == [(CLUSTER, 43)]
+    assert page["brk_ledgeroffloader_read_offload_error"] == [(CLUSTER, 2)]
+    assert page["brk_ledgeroffloader_delete_offload_ops"] == [(CLUSTER, 3)]
     for name, value in {**LOADS, "msg_backlog": 7, "topics_count": 1}.items():
         assert page[f"pulsar_broker_{name}"] == [(CLUSTER, value)], name
 

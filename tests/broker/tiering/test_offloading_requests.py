@@ -34,7 +34,7 @@ class Offloader:
         return self.now
 
     def figures(self) -> OffloadFigures:
-        return OffloadFigures(100, 7, 5, 6)
+        return OffloadFigures(7, 5, 6)
 
 
 @pytest.fixture(params=[1, 3])
@@ -77,3 +77,12 @@ def test_the_status_is_that_of_the_offloader(
     first = found["firstUnoffloadedMessage"]
     assert (found["status"], found["lastError"], (first["ledgerId"], first["entryId"])) == shown
     assert (first["partitionIndex"], first["batchIndex"], first["batchSize"]) == (-1, -1, 0)
+
+
+def test_statistics_have_the_figures_of_the_offloader(world: World, offloader: Offloader) -> None:
+    found = json.loads(world.ask(f"GET {TOPIC}/stats").body)
+    assert found["lastOffloadLedgerId"] == 7
+    assert (found["lastOffloadSuccessTimeStamp"], found["lastOffloadFailureTimeStamp"]) == (5, 6)
+    assert found["offloadedStorageSize"] == 0
+    ledgers = json.loads(world.ask(f"GET {TOPIC}/internalStats").body)["ledgers"]
+    assert [ledger["offloaded"] for ledger in ledgers] == [False]
