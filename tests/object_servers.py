@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from moto.server import ThreadedMotoServer
 
 from fakes.waiting import LOOK_SECONDS
 from ports import free_ports
@@ -43,6 +42,8 @@ def place_at(endpoint: str, prefix: str) -> str:
 @contextlib.contextmanager
 def moto() -> Iterator[str]:
     """Run moto's server in a thread of this process, with a bucket; yields its endpoint."""
+    from moto.server import ThreadedMotoServer  # it takes a second
+
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()

@@ -8,7 +8,7 @@
     │   ├── WriterFailed    this writer cannot be used any more; open the log again
     │   │   └── LogClosed   its owner has closed or deleted the log
     │   ├── ProcessUnavailable   storage works, but the process that has it cannot be reached
-    │   └── AccessDenied    the store of objects refused the credentials: nothing was done
+    │   └── AccessDenied    the store of objects refused the credentials
     ├── Fenced              another owner recovered this segment: this one must stop
     ├── Corrupt             bytes on disk are not what was written
     ├── Incomplete          parts of the data directory are missing, or belong to another one
@@ -71,7 +71,7 @@ class ProcessUnavailable(Unavailable):
 
 
 class AccessDenied(Unavailable):
-    """The store of objects refused the credentials, or what they may do; nothing was done.
+    """The store of objects refused the credentials, or what they may do.
 
     It stays so until someone changes the credentials or the permissions.
     """

@@ -84,8 +84,8 @@ class ObjectFile:
     def _refuse(self, offset: int, got: int, expected: int) -> NoReturn:
         """Raise the error for a read of a wrong size: the object is damaged, or the answer."""
         stored = self._objects.size(self._stored.name)
+        # promise: an answer that was cut off is not taken for a damaged object
         if stored == self._stored.size:
-            # promise: an answer that was cut is not taken for a damaged object
             raise Unavailable(
                 f"the store of objects answered {got} bytes of {self._stored.name}"
                 f" at byte {offset}: expected {expected}"

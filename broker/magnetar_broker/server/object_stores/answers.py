@@ -4,6 +4,7 @@ The texts of obstore have whole requests and answers in them, with signatures an
 nothing is taken over but the status and the code of an answer and words of a fixed list.
 """
 
+import os
 import re
 from typing import Final
 
@@ -32,8 +33,11 @@ OTHER_REGION: Final = frozenset({
     "AuthorizationHeaderMalformed", "IllegalLocationConstraintException", "PermanentRedirect",
 })  # fmt: skip
 
-NO_CREDENTIALS: Final = ("169.254.", "fd00:ec2:", "/latest/api/token", "token request", "metadata")
-"""Words in errors of requests for credentials, which are made where none are configured."""
+FOR_CREDENTIALS = re.compile(
+    r"Error performing token request|https?://(169\.254\.|sts\.)"
+    r"|https?://[^/\s]+/(latest/(api/token|meta-data/)|computeMetadata/|metadata/identity/|msi/)"
+)
+"""A request for credentials, which is made to the machine where none are configured."""
 REASONS: Final = (
     ("ConnectionRefused", "nothing accepts connections at the endpoint"),
     ("dns error", "the host name of the endpoint is not known"),
@@ -42,7 +46,10 @@ REASONS: Final = (
     ("kind: Timeout", "there was no answer in time"),
     ("TimedOut", "there was no answer in time"),
     ("kind: Connect", "no connection to the endpoint could be made"),
-    ("kind: Decode", "the answer was cut off"),
+    ("IncompleteBody", "the answer was cut off"),
+    ("Interrupted", "the connection was closed before the end of the answer"),
+    ("BareRedirect", "the bucket is in another region: name it with ?region="),
+    ("NotPartial", "the answer was not the part that was requested: check the endpoint"),
     ("IncompleteMessage", "the connection was closed before the answer"),
     ("ConnectionReset", "the connection was closed before the answer"),
     ("kind: Request", "the request failed before its answer"),
@@ -57,7 +64,8 @@ REASONS: Final = (
 def is_beyond_end(error: Exception) -> bool:
     """Tell whether a read was refused because it begins at or behind the end of the object."""
     text = str(error)
-    return _status(text) == "416" or "StartTooLarge" in text
+    status = _status(text)
+    return status == "416" or (status is None and "StartTooLarge" in text)
 
 
 def explained(error: Exception, what: str, place: Place) -> StorageError:
@@ -67,6 +75,10 @@ def explained(error: Exception, what: str, place: Place) -> StorageError:
     text = str(error)
     status, code = _status(text), _code(text)
     subject = f"{place.text}: cannot {what}"
+    if place.scheme == "file" and not os.path.isdir(place.prefix):
+        return Unavailable(f"{subject}: the directory is not there: mount it, or create it again")
+    # promise[code in MISSING -> status == "404"]: an answer that may mean something else does not
+    #   make an object a lost one
     if code in MISSING or (isinstance(error, FileNotFoundError) and place.scheme == "file"):
         return NoObject(f"{subject}: it does not exist")
     if _is_refusal(error, text, status, code):
@@ -80,20 +92,19 @@ def _is_refusal(error: Exception, text: str, status: str | None, code: str | Non
         type(error).__name__ in ("PermissionDeniedError", "UnauthenticatedError")
         or code in REFUSED
         or status in ("401", "403")
-        or "PermissionDenied" in text
-        or _has_no_credentials(text)
+        or (status is None and "PermissionDenied" in text)
+        or _is_for_credentials(text)
     )
 
 
-def _has_no_credentials(text: str) -> bool:
-    # The first line has the address of the request that failed; a body may have any words.
-    first, _, _ = text.partition("\n")
-    return any(word in first for word in NO_CREDENTIALS)
+def _is_for_credentials(text: str) -> bool:
+    # The first line has the address of the request that failed.
+    return FOR_CREDENTIALS.search(text.partition("\n")[0]) is not None
 
 
 def _refusal(text: str, status: str | None, code: str | None, place: Place) -> str:
     source = CREDENTIALS[place.scheme]
-    if _has_no_credentials(text):
+    if _is_for_credentials(text):
         return f"there are no credentials: set {source}"
     if place.scheme == "file":
         return f"the system denied access: check {source}"

@@ -21,6 +21,8 @@ def objects_of(place: Place, limits: TimeLimits) -> ObstoreObjects:
     """Return the objects of a place; `PlaceRefused` if the environment has wrong settings."""
     make = MAKERS[place.scheme]
     try:
+        # promise[(limits.retries, 0) -> (limits.retries, limits.retries)]: a write with a condition
+        #   is sent once
         store, once = (make(place, limits, retries) for retries in (limits.retries, 0))
     except PlaceRefused:
         raise
@@ -122,9 +124,10 @@ def _syncing(root: str) -> Callable[[str], None]:
 
     def settle(name: str) -> None:
         path = os.path.join(root, name)
-        _sync(path)
+        _sync(path)  # promise: an object in a directory survives a power failure
         while len(path := os.path.dirname(path)) >= len(root):
-            _sync(path)  # the directories above may have been created with the file
+            # The directories above may have been created with the file.
+            _sync(path)  # promise: an object in a directory keeps its name after a power failure
 
     return settle
 
