@@ -1,14 +1,20 @@
 """Opening a store of objects by its place."""
 
+from magnetar_broker.server.object_stores.credentials import FROM_ELSEWHERE, Credentials
 from magnetar_broker.server.object_stores.places import PlaceRefused, parse
 from magnetar_broker.server.object_stores.time_limits import DEFAULT_LIMITS, TimeLimits
 from magnetar_storage.objects.interfaces import Objects
 
 
-def open_objects(text: str, limits: TimeLimits = DEFAULT_LIMITS) -> Objects:
+def open_objects(
+    text: str,
+    credentials: Credentials = FROM_ELSEWHERE,
+    limits: TimeLimits = DEFAULT_LIMITS,
+) -> Objects:
     """Open the store of objects of a place; makes no request, and never creates the place.
 
-    Credentials come from the environment, the files that it names, or the role of the machine.
+    Credentials that are not given come from the environment, the files that it names, or the role
+    of the machine.
     `PlaceRefused` if the place is not one, or cannot be used in this installation.
     """
     place = parse(text)
@@ -21,4 +27,4 @@ def open_objects(text: str, limits: TimeLimits = DEFAULT_LIMITS) -> Objects:
         raise PlaceRefused(
             f"{place.text} needs the package obstore: run pip install 'magnetar[s3]'"
         ) from error
-    return objects_of(place, limits)
+    return objects_of(place, credentials, limits)

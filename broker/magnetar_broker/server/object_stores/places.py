@@ -17,9 +17,11 @@ OPTIONS: Final[Mapping[str, frozenset[str]]] = {
 """The options in the query, by the scheme."""
 
 CREDENTIALS: Final[Mapping[str, str]] = {
-    "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, the file of AWS_SHARED_CREDENTIALS_FILE,"
+    "s3": "s3ManagedLedgerOffloadCredentialId and s3ManagedLedgerOffloadCredentialSecret,"
+    " AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, the file of AWS_SHARED_CREDENTIALS_FILE,"
     " or the role of the machine",
-    "gs": "GOOGLE_APPLICATION_CREDENTIALS, or the service account of the machine",
+    "gs": "gcsManagedLedgerOffloadServiceAccountKeyFile, GOOGLE_APPLICATION_CREDENTIALS,"
+    " or the service account of the machine",
     "azure": "AZURE_STORAGE_ACCOUNT_KEY, AZURE_STORAGE_SAS_KEY,"
     " or AZURE_CLIENT_ID and what belongs to it",
     "file": "the owner and the mode of the directory",

@@ -8,22 +8,31 @@ from typing import TYPE_CHECKING, Final
 from obstore.store import AzureStore, GCSStore, LocalStore, S3Store
 
 from magnetar_broker.server.object_stores import aws_profile
+from magnetar_broker.server.object_stores.credentials import Credentials
 from magnetar_broker.server.object_stores.obstore_objects import ObstoreObjects
 from magnetar_broker.server.object_stores.places import Place, PlaceRefused
 from magnetar_broker.server.object_stores.time_limits import TimeLimits
 from magnetar_storage.errors import Unavailable
 
 if TYPE_CHECKING:
-    from obstore.store import AzureConfig, ClientConfig, ObjectStore, RetryConfig, S3Config
+    from obstore.store import (
+        AzureConfig,
+        ClientConfig,
+        GCSConfig,
+        ObjectStore,
+        RetryConfig,
+        S3Config,
+        S3Credential,
+    )
 
 
-def objects_of(place: Place, limits: TimeLimits) -> ObstoreObjects:
+def objects_of(place: Place, credentials: Credentials, limits: TimeLimits) -> ObstoreObjects:
     """Return the objects of a place; `PlaceRefused` if the environment has wrong settings."""
     make = MAKERS[place.scheme]
     try:
         # promise[(limits.retries, 0) -> (limits.retries, limits.retries)]: a write with a condition
         #   is sent once
-        store, once = (make(place, limits, retries) for retries in (limits.retries, 0))
+        store, once = (make(place, credentials, limits, retries) for retries in (limits.retries, 0))
     except PlaceRefused:
         raise
     except Exception as error:
@@ -37,14 +46,14 @@ def objects_of(place: Place, limits: TimeLimits) -> ObstoreObjects:
 
 CHECK: Final = {
     "s3": "the environment variables that begin with AWS_",
-    "gs": "the environment variables that begin with GOOGLE_",
+    "gs": "the environment variables that begin with GOOGLE_, and the file of the account",
     "azure": "the environment variables that begin with AZURE_, and the option account",
     "file": "the owner and the mode of the directory",
 }
 """The settings to check, by the scheme, if a store cannot be opened."""
 
 
-def _s3(place: Place, limits: TimeLimits, retries: int) -> "ObjectStore":
+def _s3(place: Place, credentials: Credentials, limits: TimeLimits, retries: int) -> "ObjectStore":
     # One request for one object is what all stores that are like S3 know.
     config: S3Config = {"disable_bulk_delete": True}
     if "endpoint" in place.options:
@@ -57,22 +66,43 @@ def _s3(place: Place, limits: TimeLimits, retries: int) -> "ObjectStore":
         config=config,
         client_options=_client(limits),
         retry_config=_retry(limits, retries),
-        credential_provider=aws_profile.provider(os.environ),
+        credential_provider=_given(credentials) or aws_profile.provider(os.environ),
     )
 
 
-def _google(place: Place, limits: TimeLimits, retries: int) -> "ObjectStore":
-    endpoint = place.options.get("endpoint")
+def _given(credentials: Credentials) -> "Callable[[], S3Credential] | None":
+    """Return a function that returns the credentials of the settings; None if there are none."""
+    if not credentials.s3_key_id:
+        return None
+    # By a function and not as options, which obstore shows.
+    return lambda: {
+        "access_key_id": credentials.s3_key_id,
+        "secret_access_key": credentials.s3_secret,
+        "token": None,
+        "expires_at": None,
+    }
+
+
+def _google(
+    place: Place, credentials: Credentials, limits: TimeLimits, retries: int
+) -> "ObjectStore":
+    config: GCSConfig = {}
+    if "endpoint" in place.options:
+        config["base_url"] = place.options["endpoint"]
+    if credentials.google_key_file:
+        config["service_account"] = credentials.google_key_file
     return GCSStore(
         place.bucket,
         prefix=place.prefix or None,
-        config={} if endpoint is None else {"base_url": endpoint},
+        config=config,
         client_options=_client(limits),
         retry_config=_retry(limits, retries),
     )
 
 
-def _azure(place: Place, limits: TimeLimits, retries: int) -> "ObjectStore":
+def _azure(
+    place: Place, credentials: Credentials, limits: TimeLimits, retries: int
+) -> "ObjectStore":
     config: AzureConfig = {}
     if "account" in place.options:
         config["account_name"] = place.options["account"]
@@ -87,14 +117,17 @@ def _azure(place: Place, limits: TimeLimits, retries: int) -> "ObjectStore":
     )
 
 
-def _directory(place: Place, limits: TimeLimits, retries: int) -> "ObjectStore":
+def _directory(
+    place: Place, credentials: Credentials, limits: TimeLimits, retries: int
+) -> "ObjectStore":
     if not os.path.isdir(place.prefix):
         # Not made here: where a file system is not mounted, another one would be filled.
         raise PlaceRefused(f"{place.text} is not a directory: create it, or mount it")
     return LocalStore(place.prefix)
 
 
-MAKERS: Final[Mapping[str, Callable[[Place, TimeLimits, int], "ObjectStore"]]] = {
+Maker = Callable[[Place, Credentials, TimeLimits, int], "ObjectStore"]
+MAKERS: Final[Mapping[str, Maker]] = {
     "s3": _s3,
     "gs": _google,
     "azure": _azure,

@@ -1,5 +1,6 @@
 """A server of S3 that answers what a test wants: what no local server does."""
 
+import re
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -23,6 +24,7 @@ class Answer(NamedTuple):
     """Whether the connection is closed without an answer."""
 
 
+KEY = re.compile("Credential=([^/]*)/")
 LOST = Answer(0, lost=True)
 SECRET_IN_ANSWER = "AKIDSECRET"
 
@@ -36,6 +38,8 @@ class Scripted:
         self.otherwise = Answer(500, "InternalError")
         """The answer to all requests behind the end of the script."""
         self.requests: list[str] = []
+        self.keys: list[str] = []
+        """The access keys with which requests were signed."""
 
 
 @contextmanager
@@ -47,6 +51,7 @@ def scripted() -> Iterator[Scripted]:
 
         def answer(self) -> None:
             self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            script.keys += KEY.findall(self.headers.get("Authorization") or "")
             script.requests.append(f"{self.command} {self.path}")
             given = script.answers.popleft() if script.answers else script.otherwise
             if given.lost:

@@ -7,6 +7,7 @@ import pytest
 import object_servers
 from broker.server.object_stores.scripted import LOST, SECRET_IN_ANSWER, Answer, Scripted, scripted
 from fakes.world import InlineWorker, ManualClock, start
+from magnetar_broker.server.object_stores.credentials import Credentials
 from magnetar_broker.server.object_stores.opening import open_objects
 from magnetar_broker.server.object_stores.time_limits import TimeLimits
 from magnetar_storage.errors import (
@@ -40,7 +41,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Scripted]:
 
 def opened(server: Scripted, *answers: Answer, limits: TimeLimits = NO_RETRIES) -> Objects:
     server.answers.extend(answers)
-    return open_objects(object_servers.place_at(server.endpoint, "p"), limits)
+    return open_objects(object_servers.place_at(server.endpoint, "p"), limits=limits)
 
 
 def part(data: bytes, start: int, size: int) -> Answer:
@@ -109,7 +110,7 @@ def test_refused_credentials_are_reported_with_the_remedy(
             AccessDenied, match=rf"access was denied \({status} {code}\): check"
         ) as e:
             ask()
-        assert "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY" in str(e.value)
+        assert "s3ManagedLedgerOffloadCredentialSecret, AWS_ACCESS_KEY_ID and" in str(e.value)
         assert SECRET_IN_ANSWER not in f"{e.value!r} {e.value.__cause__!r}"
         assert e.value.__suppress_context__  # the text of obstore has the whole answer
 
@@ -216,7 +217,9 @@ def test_the_error_of_the_reader_is_raised_even_if_giving_up_fails(server: Scrip
 
 def test_an_endpoint_that_is_away(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
     (port,) = free_ports(1)
-    objects = open_objects(object_servers.place_at(f"http://127.0.0.1:{port}", "p"), NO_RETRIES)
+    objects = open_objects(
+        object_servers.place_at(f"http://127.0.0.1:{port}", "p"), limits=NO_RETRIES
+    )
     with pytest.raises(Unavailable, match="nothing accepts connections at the endpoint"):
         objects.read("a", 0, 1)
     assert objects.create("a", [b"x"]) is Creation.UNKNOWN
@@ -228,9 +231,22 @@ def test_a_machine_without_credentials(server: Scripted, monkeypatch: pytest.Mon
     monkeypatch.setenv("HOME", "/nonexistent")
     monkeypatch.setenv("AWS_METADATA_ENDPOINT", server.endpoint)
     objects = opened(server, Answer(403))
-    with pytest.raises(AccessDenied, match="there are no credentials: set AWS_ACCESS_KEY_ID"):
+    with pytest.raises(
+        AccessDenied, match="there are no credentials: set s3ManagedLedgerOffloadCr"
+    ):
         objects.read("a", 0, 1)
     assert server.requests == ["PUT /latest/api/token"]
+
+
+def test_given_credentials_precede_those_of_the_environment(server: Scripted) -> None:
+    place = object_servers.place_at(server.endpoint, "p")
+    server.answers.extend([STORED, STORED])
+    credentials = Credentials("given", "hush")
+    objects = open_objects(place, credentials)
+    assert objects.create("a", [b"x"]) is Creation.CREATED
+    assert open_objects(place).create("a", [b"x"]) is Creation.CREATED
+    assert server.keys == ["given", object_servers.KEY]
+    assert "hush" not in f"{credentials!r} {credentials} {objects!r} {vars(objects)}"
 
 
 def test_the_representation_is_the_place(server: Scripted) -> None:

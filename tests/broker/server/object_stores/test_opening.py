@@ -8,6 +8,7 @@ import pytest
 
 import object_servers
 from magnetar_broker.server.object_stores import stores
+from magnetar_broker.server.object_stores.credentials import Credentials
 from magnetar_broker.server.object_stores.opening import open_objects
 from magnetar_broker.server.object_stores.places import PlaceRefused
 from magnetar_storage.errors import AccessDenied, NoObject, Unavailable
@@ -69,6 +70,12 @@ def test_settings_that_are_wrong_are_refused_and_not_shown(monkeypatch: pytest.M
         open_objects("gs://bucket")
     assert "hush" not in str(e.value)
     assert e.value.__suppress_context__
+
+
+def test_a_missing_key_file_is_refused(tmp_path: Path) -> None:
+    credentials = Credentials(google_key_file=str(tmp_path / "key.json"))
+    with pytest.raises(PlaceRefused, match=r"gs://b cannot be opened .* and the file of the acc"):
+        open_objects("gs://b", credentials)
 
 
 def test_a_directory_must_exist(tmp_path: Path) -> None:
