@@ -23,7 +23,6 @@ from magnetar_broker.limits.slow_readers import SlowReaders
 from magnetar_broker.maintenance import Maintenance
 from magnetar_broker.names.interface import Names
 from magnetar_broker.producers.publish_budget import PublishBudget
-from magnetar_broker.tiering.offloading import OffloadCounts
 from magnetar_broker.topic.inactive import INACTIVE
 from magnetar_broker.topic.loaded_topics import AnyTopic
 from magnetar_broker.topic.local_topic_host import LocalTopicHost
@@ -98,7 +97,6 @@ class Broker:
         self.coordinators = Coordinators(engine, self.topic, self.local_ending)
         """The transaction coordinators of this process."""
         ended = partial(ended_here, self.coordinators)
-        self.offload_counts = OffloadCounts()
         self.leftovers = Leftovers(self.topics, engine.clock, ended)
         watch = topic_host.shared_limits.clock_watch
         self.quarantine = Quarantine(engine, settings.magnetar_quarantine_minutes, watch)

@@ -1,9 +1,11 @@
 """The periodic jobs that work on every loaded topic."""
 
+import logging
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 
 from magnetar_broker.base.errors import NoRoom
+from magnetar_broker.base.parallel import for_each
 from magnetar_broker.base.periodic_jobs import PAUSE_EVERY, PeriodicJobs, each
 from magnetar_broker.config import Settings
 from magnetar_broker.expiry.message_expiry import expire_messages, expire_subscriptions
@@ -13,8 +15,11 @@ from magnetar_broker.limits.unread_total import UnreadTotal
 from magnetar_broker.topic.measuring import close_window
 from magnetar_broker.topic.non_persistent import NonPersistentTopic
 from magnetar_broker.topic.topic import Topic
+from magnetar_storage.errors import LogClosed, StorageError
 from magnetar_storage.log.engine import Engine
 from magnetar_storage.runtime.execution import yield_turn
+
+logger = logging.getLogger(__name__)
 
 TRIMMING = "trimming of segments"
 MEASURING = "measuring of rates"
@@ -22,6 +27,7 @@ MESSAGE_EXPIRY = "expiry of messages"
 SUBSCRIPTION_EXPIRY = "expiry of subscriptions"
 QUOTAS = "check of backlog quotas"
 COMPACTION = "compaction"
+OFFLOADING = "offloading of ledgers"
 FREEING = "freeing of room"
 FREE_SECONDS = 5
 """The seconds between two attempts while the disk lacks room."""
@@ -46,6 +52,7 @@ class Maintenance:
         """Register every job with its interval in seconds; an interval of 0 switches a job off."""
         settings = self._settings
         jobs.every(settings.retention_check_interval_in_seconds, TRIMMING, self._trim)
+        jobs.every(settings.retention_check_interval_in_seconds, OFFLOADING, self._offload)
         jobs.every(settings.stats_update_frequency_in_secs, MEASURING, self._measure)
         minutes = settings.message_expiry_check_interval_in_minutes
         jobs.every(minutes * 60, MESSAGE_EXPIRY, self._expire_messages)
@@ -104,6 +111,20 @@ class Maintenance:
             return topic.compact_if_due()
 
         await each(self._engine.clock, self._stored(), work, "%s could not be compacted: %s")
+
+    async def _offload(self) -> None:
+        """Offload closed ledgers, and delete those offloaded and objects, as policies say."""
+
+        async def work(topic: Topic) -> None:
+            try:
+                await topic.offloading.run_due()
+            except LogClosed:
+                pass  # it was unloaded meanwhile: whoever loads it goes on
+            except StorageError as error:
+                logger.warning("ledgers of %s could not be offloaded: %s", topic.name, error)
+
+        # All at once, for they wait for the network; threads limit what is transferred together.
+        await for_each(self._engine, [one for one in self._stored() if one.may_offload], work)
 
     async def _expire_messages(self) -> None:
         """Acknowledge messages that are older than their topic's time to live."""

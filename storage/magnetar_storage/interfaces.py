@@ -233,11 +233,28 @@ class SegmentCopy:
     """Whether the entries are read from here because the segment is deleted from the store."""
 
 
+@dataclass(frozen=True, slots=True)
+class CopyCounts:
+    """The numbers of what one process has copied, read from copies and deleted since its start."""
+
+    copied_bytes: int = 0
+    copy_errors: int = 0
+    """The segments that could not be copied; each further attempt counts again."""
+    read_bytes: int = 0
+    read_errors: int = 0
+    deleted: int = 0
+    """The objects that were deleted."""
+
+
 class SegmentCopies(Protocol):
     """Makes, reads and deletes copies of finished segments in stores of objects.
 
     Every call may raise `Unavailable`, also if an object is missing: a wrong place looks the same.
     """
+
+    @property
+    def counts(self) -> CopyCounts:
+        """The numbers since the start of this process."""
 
     def new_name(self, segment: SegmentId) -> str:
         """Return a name for an object that no object has had."""

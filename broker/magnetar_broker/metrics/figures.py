@@ -12,9 +12,9 @@ from magnetar_broker.dispatch.consumer import Backlog
 from magnetar_broker.metrics.histogram import Counts
 from magnetar_broker.metrics.transaction_metrics import CoordinatorCounts
 from magnetar_broker.throttling.dispatch_throttle import ThrottleEvents
-from magnetar_broker.tiering.offloading import OffloadCounts
 from magnetar_broker.topic.measuring import Consuming, Publishing
 from magnetar_broker.watchdog import Stalls
+from magnetar_storage.interfaces import CopyCounts
 
 
 class Load(NamedTuple):
@@ -284,7 +284,7 @@ class Figures:
     """The number of times that clients have reached each limit that protects the process."""
     authentication: OutcomeCounts | None = None
     """The outcomes of authentication; None while it is off."""
-    offloads: OffloadCounts = field(default_factory=OffloadCounts)
+    copies: CopyCounts = field(default_factory=CopyCounts)
     transactions: Sequence[CoordinatorCounts] = ()
     """The counts of the coordinators that are loaded."""
     split_partitions: bool = False

@@ -6,7 +6,7 @@ gathered then are used again: see `base/traffic.py: Traffic.changed` and `_is_sa
 
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import inf
 from operator import add
 from typing import NamedTuple
@@ -256,7 +256,7 @@ class Gatherer:
             ended=broker.topics.ended_totals(),
             now_ms=engine.clock.now_ms(),
             window_seconds=settings.stats_update_frequency_in_secs,
-            offloads=replace(broker.offload_counts),
+            copies=broker.engine.copies.counts,
             transactions=counts_of(broker.coordinators),
             split_partitions=settings.split_topic_and_partition_label_in_prometheus,
         )

@@ -1,12 +1,21 @@
 """The offloading of one topic's ledgers: how it is started, and how it ended."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple
 
+from magnetar_broker.base.clock_watch import ClockWatch
 from magnetar_broker.base.errors import BrokerError
+from magnetar_broker.policies.offload_values import OffloadRules
+from magnetar_broker.policies.offloading import (
+    ClosedSegment,
+    to_delete_here,
+    to_offload,
+    to_offload_before,
+)
+from magnetar_storage.errors import LogClosed, StorageError
 from magnetar_storage.interfaces import SegmentId
+from magnetar_storage.log.log import Log
 from magnetar_storage.log.log_record import Segment
 
 
@@ -39,65 +48,114 @@ class OffloadFigures(NamedTuple):
     """The times at which offloading a ledger last succeeded and last failed; 0 for never."""
 
 
-@dataclass
-class OffloadCounts:
-    """The numbers of what one process has offloaded, read and deleted since its start."""
-
-    offloaded_bytes: int = 0
-    offload_errors: int = 0
-    """The ledgers that could not be offloaded; each further attempt counts again."""
-    read_bytes: int = 0
-    read_errors: int = 0
-    """The reads of offloaded ledgers that failed."""
-    deleted: int = 0
-    """The objects that were deleted."""
+NO_DRIVER: Final = (
+    "no offload driver is configured: set managedLedgerOffloadDriver, or offloadPolicies of the "
+    "topic or its namespace"
+)
 
 
 class OffloadRunning(BrokerError):
     """An offload of the topic is running: wait until it has ended."""
 
 
-class Offloading(Protocol):
-    """Offloads the closed ledgers of one topic."""
+class Offloading:
+    """Offloads the closed ledgers of one topic, and deletes here what was offloaded for long."""
 
-    async def start(self, before: tuple[SegmentId, int]) -> None:
-        """Begin to offload all closed ledgers before a position, and return; see `status`.
-
-        `OffloadRunning` is raised if an offload that was asked for is running.
-        """
+    def __init__(
+        self, log: Log, rules: Callable[[], OffloadRules], clock_watch: ClockWatch
+    ) -> None:
+        """`rules` returns the rules in effect."""
+        self._log = log
+        self._rules = rules
+        self._clock_watch = clock_watch
+        self._status = OffloadStatus()
+        self._figures = OffloadFigures()
 
     def status(self) -> OffloadStatus:
         """Return the state of the last offload that was asked for."""
-
-    def figures(self) -> OffloadFigures:
-        """Return the figures since the topic was loaded."""
-
-
-class WithoutDriver:
-    """The offloading of a topic that no driver is configured for."""
-
-    WHY = (
-        "no offload driver is configured: set managedLedgerOffloadDriver, or offloadPolicies of "
-        "the topic or its namespace"
-    )
-
-    def __init__(self) -> None:
-        self._status = OffloadStatus()
-
-    async def start(self, before: tuple[SegmentId, int]) -> None:
-        """Fail: as in Pulsar, the request is accepted and the status has the reason."""
-        self._status = OffloadStatus(OffloadState.ERROR, self.WHY)
-
-    def status(self) -> OffloadStatus:
         return self._status
 
     def figures(self) -> OffloadFigures:
-        return OffloadFigures()
+        """Return the figures since the topic was loaded."""
+        return self._figures
+
+    def start(self, before: SegmentId) -> None:
+        """Begin to offload all closed ledgers before one, and return; see `status`.
+
+        `OffloadRunning` is raised if an offload that was asked for is running.  As in Pulsar, the
+        request is accepted without a driver, and the status has the reason.
+        """
+        if self._status.state is OffloadState.RUNNING:
+            raise OffloadRunning("an offload of the topic is running: retry when it has ended")
+        rules = self._rules()
+        if not rules.place:
+            self._status = OffloadStatus(OffloadState.ERROR, rules.trouble or NO_DRIVER)
+            return
+        self._status = OffloadStatus(OffloadState.RUNNING)
+        self._log.engine.tasks.spawn(self._requested(before, rules.place))
+
+    async def _requested(self, before: SegmentId, place: str) -> None:
+        try:
+            for ledger in to_offload_before(self._closed(), before):
+                await self._copy(ledger, place)
+        except StorageError as error:
+            self._status = OffloadStatus(OffloadState.ERROR, str(error))
+        else:
+            self._status = OffloadStatus(OffloadState.SUCCESS, "", self._first_not_offloaded())
+
+    async def run_due(self) -> None:
+        """Do what the rules ask for now: delete unused objects, offload, delete here.
+
+        A store of objects that cannot be reached is an error, which does not prevent the rest.
+        """
+        rules, log = self._rules(), self._log
+        log.entries.prefers_copies = not rules.files_first
+        # First: it needs no store of objects.
+        # promise[always]: what is deleted here was offloaded for as long as the policy says
+        if dropped := to_delete_here(self._closed(), rules, self._clock_watch.now_ms()):
+            await log.offloading.drop(dropped)
+        if rules.place:
+            for ledger in to_offload(self._closed(), rules, self._clock_watch.now_ms()):
+                await self._copy(ledger, rules.place)
+        if log.record.copy_trash:
+            await log.offloading.delete_unused()
+
+    async def _copy(self, ledger: SegmentId, place: str) -> None:
+        log, figures = self._log, self._figures
+        try:
+            await log.offloading.copy(ledger, place)
+        except LogClosed:
+            raise
+        except StorageError:
+            self._figures = figures._replace(failed_ms=self._clock_watch.now_ms())
+            raise
+        self._figures = figures._replace(
+            last_ledger=ledger, succeeded_ms=self._clock_watch.now_ms()
+        )
+
+    def _closed(self) -> list[ClosedSegment]:
+        """Return the closed ledgers; of rewritten ones a part is left, which stays here."""
+        return [
+            ClosedSegment(
+                one.id,
+                one.size,
+                one.sealed_ms,
+                0 if one.copy is None else one.copy.completed_ms,
+                one.is_whole and not one.is_remote,
+            )
+            for one in self._log.segments
+            if one.entries is not None
+        ]
+
+    def _first_not_offloaded(self) -> tuple[SegmentId, int]:
+        """Return the position of the first entry that is only here; (-1, -1) if there is none."""
+        left = ((one.id, 0) for one in self._log.segments if not one.is_copied)
+        return next(left, (-1, -1))
 
 
 def is_offloaded(segment: Segment) -> bool:
     """Return whether a ledger has a complete copy in a store of objects."""
-    return False
+    return segment.is_copied
 
 
 def offloaded_size(segments: Sequence[Segment]) -> int:

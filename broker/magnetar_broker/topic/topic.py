@@ -16,11 +16,13 @@ from magnetar_broker.expiry.message_expiry import expire_messages
 from magnetar_broker.limits.shared_limits import SharedLimits
 from magnetar_broker.limits.topic_limits import TopicLimits, limits_of
 from magnetar_broker.policies.compaction_rules import COMPACTION_CURSOR
+from magnetar_broker.policies.offload_values import DRIVER, OffloadRules, offload_rules
 from magnetar_broker.policies.table import (
     COMPACTION_THRESHOLD,
     DEDUPLICATION,
     DELAYED_DELIVERY,
     ENCRYPTION_REQUIRED,
+    OFFLOAD,
 )
 from magnetar_broker.policies.view import PolicyView
 from magnetar_broker.producers.admission import Admission
@@ -36,11 +38,11 @@ from magnetar_broker.subscriptions.idleness import Idleness
 from magnetar_broker.subscriptions.read_history import ReadHistory
 from magnetar_broker.subscriptions.topic_subscriptions import Subscriptions
 from magnetar_broker.throttling.topic_rates import topic_rates
-from magnetar_broker.tiering.offloading import OffloadFigures, Offloading, WithoutDriver
+from magnetar_broker.tiering.offloading import OffloadFigures, Offloading
 from magnetar_broker.topic.delivery import Delivery
 from magnetar_broker.topic.reads import Reads
 from magnetar_proto.ids import MessageId
-from magnetar_proto.names import TopicName
+from magnetar_proto.names import SYSTEM_NAMESPACE, TopicName
 from magnetar_storage.cursors import attached_state
 from magnetar_storage.cursors.cursor_log import CursorLog
 from magnetar_storage.cursors.pending_acks import PendingAcks
@@ -259,8 +261,26 @@ class Topic:
     def offloading(self) -> Offloading:
         """The offloading of the topic's ledgers; created at first use."""
         if self._offloading is None:
-            self._offloading = WithoutDriver()
+            self._offloading = Offloading(
+                self.log, self._offload_rules, self.shared_limits.clock_watch
+            )
         return self._offloading
+
+    def _offload_rules(self) -> OffloadRules:
+        members = self.policies.value(OFFLOAD, self.name)
+        return offload_rules(members)
+
+    @property
+    def may_offload(self) -> bool:
+        """Whether a policy may ask for offloading, or copies of ledgers have to be looked after.
+
+        As in Pulsar, nothing of the broker's own topics is offloaded.
+        """
+        record = self.log.record
+        if record.copy_trash or any(segment.copy is not None for segment in record.segments):
+            return True
+        is_system = self.name.namespace_name == SYSTEM_NAMESPACE
+        return not is_system and bool(self.policies.value(OFFLOAD, self.name).get(DRIVER))
 
     @property
     def offload_figures(self) -> OffloadFigures:

@@ -74,6 +74,8 @@ class LogReader:
         self._sparse: Readers[SparseReader] = Readers()
         self.from_cache = self.from_disk = 0
         """Entries that were read for delivery; counted by the callers that deliver."""
+        self.prefers_copies = False
+        """Whether a segment that is both in the store and copied is read from the copy."""
 
     async def _segment(self, segment: Segment) -> SegmentReader:
         return await self._segments.get(segment.id, partial(self._open, segment))
@@ -81,9 +83,7 @@ class LogReader:
     async def _open(self, segment: Segment, number: SegmentId) -> SegmentReader:
         """Open a whole segment where its entries are: in the store, or in a store of objects."""
         copy = segment.copy
-        if copy is not None and (
-            copy.is_only or (copy.completed_ms and self._state.reads_copies_first)
-        ):
+        if copy is not None and (copy.is_only or (copy.completed_ms and self.prefers_copies)):
             return await self._state.engine.copies.reader(number, copy)
         return await self._store.reader(number)
 

@@ -72,8 +72,6 @@ class LogState:
         self.with_next_append: Callable[[], None] | None = None
         """Called after an append, to queue what waits for a sync of the disk that entries need
         anyway; set by `CursorLog` while acknowledgements wait, and by it set to None again."""
-        self.reads_copies_first = False
-        """Whether a segment that is both in the store and copied is read from the copy."""
         self.roll_entries = engine.roll.max_entries
         self.roll_bytes = engine.roll.max_bytes
         """The size from which an open segment is big: `Rollover.roll_if_due` decides."""

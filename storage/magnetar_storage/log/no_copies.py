@@ -4,11 +4,13 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from magnetar_storage.errors import Unavailable
-from magnetar_storage.interfaces import SegmentCopy, SegmentId, SegmentReader
+from magnetar_storage.interfaces import CopyCounts, SegmentCopy, SegmentId, SegmentReader
 
 
 class NoCopies:
     """Refuses every call: nothing is known of the objects."""
+
+    counts = CopyCounts()
 
     def new_name(self, segment: SegmentId) -> str:
         return self._refuse(f"segment {segment}")

@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol
 
-from magnetar_storage.interfaces import SegmentCopy, SegmentId
+from magnetar_storage.errors import LogClosed
+from magnetar_storage.interfaces import CopyCounts, SegmentCopy, SegmentId
 from magnetar_storage.local import footer
 from magnetar_storage.local import segment_file as segments
 from magnetar_storage.local.segment_writer import LocalReader, LocalSegment
@@ -43,14 +44,27 @@ class TieredCopies:
         nonce: Callable[[], str],
     ) -> None:
         """`uploads` and `reads` are threads that work at the same time, each on segments of its
-        own; `reads` keep `cache_bytes` of objects together.  Names of objects begin with `prefix`, which no other
-        data directory has, and end with a `nonce`, which never comes twice.
+        own; `reads` keep `cache_bytes` of objects together.  Names of objects begin with `prefix`,
+        which no other data directory has, and end with a `nonce`, which never comes twice.
         """
         self._files = files
         self._uploads = [(worker, _Places(open_place)) for worker in uploads]
         self._lanes = [_Lane(worker, open_place, cache_bytes // len(reads)) for worker in reads]
         self._prefix = prefix
         self._nonce = nonce
+        self._copied_bytes = self._copy_errors = self._deleted = 0
+
+    @property
+    def counts(self) -> CopyCounts:
+        """The numbers since the start of this process."""
+        ahead = [one for lane in self._lanes for one in lane.opened]
+        return CopyCounts(
+            self._copied_bytes,
+            self._copy_errors,
+            sum(one.read_bytes for one in ahead),
+            sum(one.read_errors for one in ahead),
+            self._deleted,
+        )
 
     def new_name(self, segment: SegmentId) -> str:
         """Return `prefix/segment-nonce.seg`."""
@@ -66,7 +80,15 @@ class TieredCopies:
         def job() -> int:
             return copying.copy(disk, segment, places.of(copy.place), copy.name, goes_on)
 
-        return await worker.run(job)
+        try:
+            size = await worker.run(job)
+        except LogClosed:
+            raise
+        except Exception:
+            self._copy_errors += 1
+            raise
+        self._copied_bytes += size
+        return size
 
     async def reader(self, segment: SegmentId, copy: SegmentCopy) -> LocalReader:
         """Open a copy with two requests, one for its trailer and one for its index."""
@@ -76,6 +98,7 @@ class TieredCopies:
         """Delete the object in a thread of the uploads."""
         worker, places = self._uploads[0]
         await worker.run(lambda: places.of(copy.place).delete(copy.name))
+        self._deleted += 1
 
 
 class _Places:
@@ -100,6 +123,11 @@ class _Lane:
         self._places = _Places(open_place)
         self._cache_bytes = cache_bytes
         self._ahead: dict[str, ReadAhead] = {}
+
+    @property
+    def opened(self) -> list[ReadAhead]:
+        """The readers of the places that were opened."""
+        return list(self._ahead.values())
 
     async def reader(self, segment: SegmentId, copy: SegmentCopy) -> LocalReader:
         disk, opened = await self._worker.run(partial(self._load, segment, copy))

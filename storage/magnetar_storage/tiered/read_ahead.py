@@ -42,6 +42,8 @@ class ReadAhead:
         self._limit = limit
         self.kept_bytes = 0
         """The bytes of the pieces in memory."""
+        self.read_bytes = self.read_errors = 0
+        """The bytes of all answers, and the requests that failed."""
         # By name and end, because that is where a reader in order continues.  The oldest is first.
         self._pieces: OrderedDict[tuple[str, int], _Piece] = OrderedDict()
 
@@ -80,9 +82,15 @@ class ReadAhead:
         # What is left of the piece before is not asked for again.
         kept = b"" if before is None else before.data[offset - before.start :]
         try:
-            data = kept + self._objects.read(name, offset + len(kept), asked - len(kept))
+            answer = self._objects.read(name, offset + len(kept), asked - len(kept))
         except NoObject as error:
+            self.read_errors += 1
             raise self._missing(name) from error
+        except Unavailable:
+            self.read_errors += 1
+            raise
+        self.read_bytes += len(answer)
+        data = kept + answer
         piece = _Piece(name, offset, data, asked)
         if before is not None:
             self._drop((name, before.end))

@@ -37,9 +37,9 @@ from magnetar_broker.metrics.usage import Usage, UsageMeter
 from magnetar_broker.producers.write_counts import LATENCY_BOUNDS_MS, WriteCounts
 from magnetar_broker.schemas.counts import MAX_NAMESPACES, SchemaCounts, Work
 from magnetar_broker.throttling.dispatch_throttle import ThrottleEvents
-from magnetar_broker.tiering.offloading import OffloadCounts
 from magnetar_broker.topic.measuring import Consuming, Publishing
 from magnetar_broker.watchdog import Stalls
+from magnetar_storage.interfaces import CopyCounts
 from magnetar_storage.runtime.execution import Cause
 from magnetar_storage.runtime.write_time import WriteTime
 
@@ -100,7 +100,7 @@ FIGURES = Figures(
     unread_bytes=29,
     unread_limit_bytes=31,
     unread_deleted_bytes=37,
-    offloads=OffloadCounts(41, 1, 43, 2, 3),
+    copies=CopyCounts(41, 1, 43, 2, 3),
     topics=(TopicFigures(TOPIC, "public/default", LOAD, (SUBSCRIPTION,)),),
     stalls=(Stalls("damage", 1, 4), Stalls("none", 0, 2)),
     by_topic=True,

@@ -80,7 +80,7 @@ def test_copies_can_be_read_first() -> None:
     world = TieredWorld()
     log = filled(world)
     assert world.do(log.offloading.copy(settled(log)[0], PLACE))
-    log.reads_copies_first = True
+    log.entries.prefers_copies = True
     asked = len(world.objects.log)
     assert world.read_all(log) == numbered(0, 10)
     assert len(world.objects.log) > asked

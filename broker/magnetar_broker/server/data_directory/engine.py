@@ -9,7 +9,7 @@ from typing import NamedTuple
 from magnetar_broker.config import Durability, Settings
 from magnetar_broker.metrics.journal import JournalStats
 from magnetar_storage.identity import ID_BYTES
-from magnetar_storage.interfaces import MetadataStore, SegmentStore
+from magnetar_storage.interfaces import MetadataStore, SegmentCopies, SegmentStore
 from magnetar_storage.local import directories
 from magnetar_storage.local.limits import Limits, fitting
 from magnetar_storage.local.recovery import Finding
@@ -148,6 +148,7 @@ def engine_of(
     tasks: Tasks,
     journal: JournalStats,
     space: SpaceState,
+    copies: SegmentCopies,
 ) -> Engine:
     """Return the engine on these stores, configured by the settings."""
     return Engine(
@@ -163,6 +164,7 @@ def engine_of(
         write_time=journal.write_time,
         adds_broker_metadata=bool(settings.broker_entry_metadata_interceptors),
         space=space,
+        copies=copies,
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from magnetar_broker.config import Durability, Settings
 from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.server.data_directory import addresses
+from magnetar_broker.server.data_directory.copies import copies_of
 from magnetar_broker.server.data_directory.engine import (
     data_disk,
     engine_of,
@@ -89,7 +90,10 @@ class LocalStorage:
             part = LocalPart(store, settings.data_dir)
             snapshots = Snapshots(metadata, lambda: [part], settings, clock)
             await snapshots.clear()
-            engine = engine_of(settings, store, metadata, clock, process.tasks, journal, space)
+            copies = copies_of(settings, store, process.threads, lambda: metadata.identity)
+            engine = engine_of(
+                settings, store, metadata, clock, process.tasks, journal, space, copies
+            )
             yield LocalSoleStorage(settings, engine, journal, part, snapshots)
         finally:
             space.stop()

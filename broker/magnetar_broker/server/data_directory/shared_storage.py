@@ -17,6 +17,7 @@ from magnetar_broker.ipc.segments import RemoteHolder, serve_segments
 from magnetar_broker.ipc.successive import SuccessiveLinks
 from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.placement.worker_links import WorkerLinks
+from magnetar_broker.server.data_directory.copies import copies_of
 from magnetar_broker.server.data_directory.engine import (
     data_disk,
     engine_of,
@@ -123,8 +124,9 @@ class LocalWorkerStorage:
     ) -> None:
         self.journal = journal
         self._metadata = RemoteMetadata(controller, process.clock)
+        copies = copies_of(settings, store, process.threads, lambda: self._metadata.identity)
         self.engine = engine_of(
-            settings, store, self._metadata, process.clock, process.tasks, journal, space
+            settings, store, self._metadata, process.clock, process.tasks, journal, space, copies
         )
         self._process = process
         self._store = store

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
 from queue import SimpleQueue
 from threading import Thread
 from typing import Any, TypeVar
@@ -123,6 +124,10 @@ class ThreadWorker:
         self._jobs.put(None)
         self._thread.join()
 
+    def abandon(self) -> None:
+        """End the thread behind the submitted jobs, without waiting for them."""
+        self._jobs.put(None)
+
     def _work(self) -> None:
         # Local names: this loop runs once for each round.
         post, run, cause = self._loop.call_soon_threadsafe, self._run, self._cause
@@ -136,8 +141,37 @@ class ThreadWorker:
                 post(run, cause, done, result, None)
 
 
+class LazyWorker:
+    """A `ThreadWorker` whose thread is started by its first job."""
+
+    def __init__(self, start: Callable[[], ThreadWorker]) -> None:
+        self._start = start
+        self._worker: ThreadWorker | None = None
+
+    def submit(
+        self, job: Callable[[], T], done: Callable[[Any, BaseException | None], None]
+    ) -> None:
+        """Run `job` in the thread; then call `done(result, error)` on the loop."""
+        self._started().submit(job, done)
+
+    def run(self, job: Callable[[], T]) -> Awaitable[T]:
+        """Run `job` in the thread; await its result."""
+        return self._started().run(job)
+
+    def abandon(self) -> None:
+        """End the thread, if there is one, without waiting for its jobs."""
+        if self._worker is not None:
+            self._worker.abandon()
+
+    def _started(self) -> ThreadWorker:
+        if self._worker is None:
+            self._worker = self._start()
+        return self._worker
+
+
 class ThreadWorkers:
-    """One thread each for the journal, for write-behind, for reads and for metadata."""
+    """One thread each for the journal, for write-behind, for reads and for metadata, and threads
+    that wait for the network."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, loop_timer: LoopTimer | None = None
@@ -147,6 +181,16 @@ class ThreadWorkers:
             name: ThreadWorker(loop, f"magnetar-{name}", cause, loop_timer)
             for name, cause in CAUSES.items()
         }
+        self._start = partial(ThreadWorker, loop, cause="other", loop_timer=loop_timer)
+        self._transfers: list[LazyWorker] = []
+
+    def transfers(self, number: int) -> list[LazyWorker]:
+        """Return more threads, each started by its first job; `stop` does not wait for them."""
+        first = len(self._transfers)
+        names = [f"magnetar-transfer-{first + one}" for one in range(number)]
+        made = [LazyWorker(partial(self._start, name=name)) for name in names]
+        self._transfers += made
+        return made
 
     @property
     def journal(self) -> Worker:
@@ -166,5 +210,8 @@ class ThreadWorkers:
 
     def stop(self) -> None:
         """End every thread.  Call it while the loop runs: it receives the last results."""
+        # What they do is listed in records of logs, and a request may take minutes to fail.
+        for transfer in self._transfers:
+            transfer.abandon()
         for worker in self._all.values():
             worker.stop()

@@ -1,0 +1,54 @@
+"""The copies of finished segments in stores of objects, for a process that has a data directory."""
+
+import os
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from magnetar_broker.config import Settings
+from magnetar_broker.server.object_stores.credentials import Credentials
+from magnetar_broker.server.object_stores.opening import open_objects
+from magnetar_broker.server.object_stores.places import PlaceRefused
+from magnetar_broker.server.runtime.asyncio_runtime import ThreadWorkers
+from magnetar_storage.errors import Unavailable
+from magnetar_storage.identity import Identity
+from magnetar_storage.multi_store.multi_store import JoinedStore
+from magnetar_storage.objects.interfaces import Objects
+from magnetar_storage.tiered.copies import TieredCopies
+
+READ_AHEAD_BYTES: Final = 64 << 20
+"""The most bytes of offloaded ledgers that a process keeps in memory to be read soon."""
+
+
+def copies_of(
+    settings: Settings,
+    store: JoinedStore,
+    threads: ThreadWorkers,
+    identity: Callable[[], Identity],
+) -> TieredCopies:
+    """Return the copies of segments of the store, which are made and read in threads of their own.
+
+    `identity` returns the identity of the data directory, which is in the names of its objects.
+    """
+    number = settings.managed_ledger_offload_max_threads
+    credentials = Credentials(
+        settings.s3_managed_ledger_offload_credential_id or "",
+        settings.s3_managed_ledger_offload_credential_secret or "",
+        settings.gcs_managed_ledger_offload_service_account_key_file or "",
+    )
+    return TieredCopies(
+        store,
+        partial(_open_place, credentials),
+        threads.transfers(number),
+        threads.transfers(number),
+        READ_AHEAD_BYTES,
+        lambda: identity().directory.hex(),  # noqa: PLW0108  (it is not known yet)
+        lambda: os.urandom(8).hex(),
+    )
+
+
+def _open_place(credentials: Credentials, place: str) -> Objects:
+    try:
+        return open_objects(place, credentials)
+    except PlaceRefused as error:
+        raise Unavailable(str(error)) from error
