@@ -14,7 +14,8 @@ def open_objects(
     """Open the store of objects of a place; makes no request, and never creates the place.
 
     Credentials that are not given come from the environment, the files that it names, or the role
-    of the machine.
+    of the machine.  A process must not fork children that use a store after it has made a request
+    of any store: obstore's threads are not in the child, whose requests would never end.
     `PlaceRefused` if the place is not one, or cannot be used in this installation.
     """
     place = parse(text)

@@ -78,7 +78,6 @@ def _given(credentials: Credentials) -> "Callable[[], S3Credential] | None":
     return lambda: {
         "access_key_id": credentials.s3_key_id,
         "secret_access_key": credentials.s3_secret,
-        "token": None,
         "expires_at": None,
     }
 

@@ -1,5 +1,6 @@
 """The driver on a server that answers as S3 does in bad moments."""
 
+import socket
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -223,6 +224,30 @@ def test_an_endpoint_that_is_away(server: Scripted, monkeypatch: pytest.MonkeyPa
     with pytest.raises(Unavailable, match="nothing accepts connections at the endpoint"):
         objects.read("a", 0, 1)
     assert objects.create("a", [b"x"]) is Creation.UNKNOWN
+
+
+def test_a_server_that_never_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    object_servers.use_credentials(monkeypatch)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        place = object_servers.place_at(f"http://127.0.0.1:{silent.getsockname()[1]}", "p")
+        objects = open_objects(place, limits=TimeLimits(request_seconds=0.1, retries=0))
+        with pytest.raises(Unavailable, match="there was no answer in time"):
+            objects.read("a", 0, 1)
+        assert objects.create("a", [b"x"]) is Creation.UNKNOWN
+
+
+def test_a_listing_that_fails_on_its_second_page(server: Scripted) -> None:
+    page = (
+        b"<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>t"
+        b"</NextContinuationToken><Contents><Key>p/a</Key><Size>1</Size><ETag>e</ETag>"
+        b"<LastModified>2026-11-28T14:00:00.000Z</LastModified></Contents></ListBucketResult>"
+    )
+    objects = opened(server, Answer(200, body=page), Answer(503, "SlowDown"))
+    listed = objects.list("")
+    with pytest.raises(
+        Unavailable, match="cannot list objects under the place: the answer was 503"
+    ):
+        list(listed)
 
 
 def test_a_machine_without_credentials(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
