@@ -13,7 +13,7 @@ from magnetar_storage.errors import BadVersion, Fenced, Unavailable
 from magnetar_storage.interfaces import PAGE, Absent, Guard, Lease, Listed, Version, Versioned
 
 LATE_SECONDS = 0.12
-"""The time after which a write that is late takes place."""
+"""The time after which a write that is late takes place, unless the test sets another."""
 
 
 class Fate(Enum):
@@ -24,7 +24,7 @@ class Fate(Enum):
     """It takes place, or is refused, but the answer is lost."""
     NOT_MADE = auto()
     LATE = auto()
-    """No answer comes; it takes place, or is refused, `LATE_SECONDS` later."""
+    """No answer comes; it takes place, or is refused, `late_seconds` later."""
 
 
 class Landed(NamedTuple):
@@ -44,6 +44,7 @@ class UnreliableMetadata(MemoryMetadata):
         """The fates of the next attempts to write; later ones are answered."""
         self.lost_reads: deque[bool] = deque()
         """Whether the next reads fail; later ones do not."""
+        self.late_seconds = LATE_SECONDS
         self.is_away = False
         """Whether every call fails at once, and does nothing."""
         self.calls: list[str] = []
@@ -131,7 +132,7 @@ class UnreliableMetadata(MemoryMetadata):
         if fate is Fate.ANSWERED:
             return await make()
         if fate is Fate.LATE:
-            self._clock.later(LATE_SECONDS, lambda: _done_unless_refused(make))
+            self._clock.later(self.late_seconds, lambda: _done_unless_refused(make))
         elif fate is Fate.LOST:
             _done_unless_refused(make)
         raise Unavailable(f"no answer: {fate.name}")

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from magnetar_storage.interfaces import MetadataStore, SegmentCopies, SegmentStore
+from magnetar_storage.interfaces import MetadataStore, SegmentCopies, SegmentId, SegmentStore
 from magnetar_storage.log.cache import EntryCache
 from magnetar_storage.log.damage import FoundDamage
 from magnetar_storage.log.no_copies import NoCopies
@@ -38,3 +38,6 @@ class Engine:
     """Whether the disk has room."""
     copies: SegmentCopies = field(default_factory=NoCopies)
     """The copies of finished segments in stores of objects."""
+    undeleted: dict[str, set[SegmentId]] = field(default_factory=dict)
+    """New segments that could not be listed, by the key of their log, while it is unknown whether
+    they may be deleted (`StoredRecord.discard_unlisted`)."""

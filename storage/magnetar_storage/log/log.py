@@ -122,6 +122,7 @@ class Log(LogState):
             record, version = LogRecord.decode(key, found.value), found.version
         log = Log(key, engine, record, version)
         await log._take_over()
+        await log.stored_record.discard_undeleted()
         if engine.adds_broker_metadata and not log.record.has_broker_metadata:
             # promise: a log's record says that there is broker metadata before there is any
             await log.stored_record.commit(lambda record: replace(record, has_broker_metadata=True))
@@ -185,6 +186,7 @@ class Log(LogState):
             await self.stored_record.commit(LogRecord.emptied)
             await self.stored_record.empty_trash()
             await self.offloading.purge()
+        await self.stored_record.discard_undeleted()
         self.index()
 
     async def _end_work(self, reason: StorageError) -> None:

@@ -5,7 +5,6 @@ record lists it: so a crash leaves neither a missing segment nor an unknown one.
 """
 
 from collections.abc import Callable, Collection
-from contextlib import suppress
 from dataclasses import replace
 
 from magnetar_storage.errors import BadVersion, Fenced, StorageError
@@ -129,12 +128,30 @@ class StoredRecord:
     async def discard_unlisted(self, segment: SegmentId) -> None:
         """Delete a new segment whose listing failed, unless the stored record lists it after all.
 
-        If the record cannot be read the segment stays; the next start deletes such orphans.
+        If that cannot be found out now, `discard_undeleted` tries again when the log is opened; the
+        next start deletes such orphans otherwise.
         """
-        with suppress(StorageError):  # the error that made the listing fail was reported already
-            found = await self._engine.metadata.get(self._state.key)
-            if (
-                found is None
-                or segment not in LogRecord.decode(self._state.key, found.value).listed
-            ):
+        try:
+            if await self._is_unlisted(segment):
                 await self._engine.store.delete(segment)
+        except StorageError:  # the error that made the listing fail was reported already
+            self._engine.undeleted.setdefault(self._state.key, set()).add(segment)
+
+    async def discard_undeleted(self) -> None:
+        """Call `discard_unlisted` again for the segments that it has not deleted."""
+        for segment in self._engine.undeleted.pop(self._state.key, ()):
+            await self.discard_unlisted(segment)
+
+    async def _is_unlisted(self, segment: SegmentId) -> bool:
+        """Return whether the stored record does not list a segment, and never will."""
+        found = await self._engine.metadata.get(self._state.key)
+        if found is None:
+            return True
+        if segment in LogRecord.decode(self._state.key, found.value).listed:
+            return False
+        if found.version == self._version:
+            # A change that lists it, whose outcome is unknown, may still be on its way to the
+            # store: after another change it is refused.
+            # promise: a record never lists a segment that was deleted
+            await self.commit(lambda record: record)
+        return True
