@@ -195,7 +195,13 @@ class SegmentStore(Protocol):
         """Delete the segment; a missing segment is not an error."""
 
     def segments(self) -> AsyncIterator[SegmentId]:
-        """Iterate over the segments that this process may treat as orphans."""
+        """Iterate over the segments that are orphans if no log lists them.
+
+        These are segments that this process has created before the call, and segments of processes
+        that have ended and whose changes of metadata have all had their effect.  A segment of
+        another living process is never among them: it is created first and listed then, so only
+        its own process can tell it from an orphan.
+        """
 
     def closed(self) -> list[SegmentId]:
         """Return the segments that no longer change and that this process checks for damage."""
@@ -203,7 +209,8 @@ class SegmentStore(Protocol):
     async def set_aside(self, segments: Collection[SegmentId], why: str) -> dict[SegmentId, Sealed]:
         """Move unlisted segments to quarantine; returns those that were moved.
 
-        They are settled first, and `segments` no longer yields them.  A segment that is used later
+        Segments that `segments` does not yield stay, even if they are named.  The others are
+        settled first, and `segments` no longer yields them.  A segment that is used later
         is moved back.  A segment that cannot be settled, because it is damaged, is not moved.
         """
 

@@ -117,20 +117,28 @@ class MemoryReader:
 class MemoryStore:
     """A `SegmentStore`; give the same one to a "restarted" owner to keep the entries."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, other: "MemoryStore | None" = None) -> None:
+        """`other` is the store of another process, over the same segments."""
         self._clock = clock
-        self._segments: dict[SegmentId, MemorySegment] = {}
-        self._aside: dict[SegmentId, tuple[int, MemorySegment]] = {}
+        self._segments: dict[SegmentId, MemorySegment] = {} if other is None else other._segments
+        self._aside: dict[SegmentId, tuple[int, MemorySegment]] = (
+            {} if other is None else other._aside
+        )
         """Segments that were set aside, with the time."""
+        self._creators: dict[SegmentId, MemoryStore] = {} if other is None else other._creators
+        """The stores of the processes that created the segments."""
+        self._has_ended = False
+        # Far apart, because two processes never assign the same id.
+        self._next: SegmentId = 1 if other is None else other._next + (1 << 32)
         self.damaged: list[DamagedEntries] = []
         """Entries that were set aside because they are damaged."""
-        self._next = 1
         self.trouble: StorageError | None = None
         self.is_failing = False
 
     async def create(self, origin: SegmentOrigin, beyond: SegmentId = 0) -> MemoryWriter:
         segment = max(self._next, beyond + 1)
         self._next = segment + 1
+        self._creators[segment] = self
         content = self._segments[segment] = MemorySegment(origin)
         return MemoryWriter(segment, content, self._clock)
 
@@ -150,7 +158,7 @@ class MemoryStore:
             content.seal(NoSegment(f"segment {segment} was deleted"))
 
     async def segments(self) -> AsyncIterator[SegmentId]:
-        for segment in sorted(self._segments):
+        for segment in sorted(filter(self._may_be_orphan, self._segments)):
             yield segment
 
     def closed(self) -> list[SegmentId]:
@@ -158,7 +166,7 @@ class MemoryStore:
 
     async def set_aside(self, segments: Collection[SegmentId], why: str) -> dict[SegmentId, Sealed]:
         moved: dict[SegmentId, Sealed] = {}
-        for segment in self._segments.keys() & set(segments):
+        for segment in filter(self._may_be_orphan, self._segments.keys() & set(segments)):
             moved[segment] = await self.recover(segment)
             self._aside[segment] = self._clock.now_ms(), self._segments.pop(segment)
         return moved
@@ -175,6 +183,18 @@ class MemoryStore:
     async def close(self) -> None:
         for content in self._segments.values():
             content.confirm()
+
+    def end(self) -> None:
+        """End the process, as a kill does: nothing that it does later has an effect."""
+        self._has_ended = True
+        for segment, creator in self._creators.items():
+            content = self._segments.get(segment)
+            if creator is self and content is not None:
+                content.seal(Fenced("the process has ended"))
+
+    def _may_be_orphan(self, segment: SegmentId) -> bool:
+        creator = self._creators[segment]
+        return creator is self or creator._has_ended
 
     def _find(self, segment: SegmentId) -> MemorySegment:
         if segment in self._aside:

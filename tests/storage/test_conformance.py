@@ -104,6 +104,61 @@ def growing(request: pytest.FixtureRequest) -> Driven:
     return GROWING[request.param]()
 
 
+@dataclass
+class Two:
+    """The stores of two living processes, over the same segments."""
+
+    one: SegmentStore
+    other: SegmentStore
+    end_other: Callable[[], SegmentStore]
+    """Kills the other process; returns the store of the process that has its orphans then."""
+    do: Callable[[Coroutine[Any, Any, Any]], Any]
+    settle: Callable[[], None]
+
+    def orphans(self, store: SegmentStore) -> list[int]:
+        """Return the segments that a process may treat as orphans."""
+
+        async def listed() -> list[int]:
+            return [segment async for segment in store.segments()]
+
+        found: list[int] = self.do(listed())
+        return found
+
+
+def two_memories() -> Two:
+    clock = ManualClock()
+    one = MemoryStore(clock)
+    other = MemoryStore(clock, one)
+
+    def end() -> MemoryStore:
+        other.end()
+        return one
+
+    return Two(one, other, end, lambda work: run(work, clock), clock.pump)
+
+
+def two_workers() -> Two:
+    stores = WorkerStores(FaultyDisk(), 2)
+    stores.start()
+
+    def end() -> SegmentStore:
+        stores.kill(1)
+        stores.open(1)
+        stores.align()
+        return stores.stores[1]
+
+    return Two(stores.stores[0], stores.stores[1], end, stores.do, stores.pump)
+
+
+SHARED: dict[str, Callable[[], Two]] = {"memory": two_memories, "workers": two_workers}
+"""Stores whose segments several processes reach."""
+
+
+@pytest.fixture(params=SHARED)
+def two(request: pytest.FixtureRequest) -> Two:
+    return SHARED[request.param]()
+
+
 class Outcomes(list[BaseException | None]):
     """The outcomes that an append's callback received."""
 
@@ -350,3 +405,30 @@ def test_damaged_entries_can_be_kept(driven: Driven) -> None:
     entries = [DamagedEntries(1, 0, 2, "rot", b"bytes", "/topics/x")]
     run(driven.store.keep_damaged(entries, "a test"), driven.clock, driven.idle)
     assert run(driven.store.delete_set_aside(0), driven.clock, driven.idle) in ([], set())
+
+
+def test_segments_of_a_living_process_are_no_orphans_of_another(two: Two) -> None:
+    """It has created them and is about to list them."""
+    own = two.do(two.one.create(MESSAGES))
+    empty, used, outcome = (
+        two.do(two.other.create(MESSAGES)),
+        two.do(two.other.create(MESSAGES)),
+        Outcomes(),
+    )
+    used.append([b"a"], [1], outcome)
+    two.settle()
+    unlisted = [empty.segment, used.segment]
+    assert two.orphans(two.one) == [own.segment]
+    assert two.orphans(two.other) == unlisted
+    assert two.do(two.one.set_aside(unlisted, "a test")) == {}
+    for writer in (empty, used):
+        writer.append([b"b"], [1], outcome)
+    two.settle()
+    assert outcome == [None] * 3
+    # Once it has ended they are.
+    heir = two.end_other()
+    assert set(unlisted) <= set(two.orphans(heir))
+    moved = two.do(heir.set_aside(unlisted, "a test"))
+    assert {segment: end.entries for segment, end in moved.items()} == dict(
+        zip(unlisted, (1, 2), strict=True)
+    )

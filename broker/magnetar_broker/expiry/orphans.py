@@ -38,8 +38,9 @@ async def present_segments(engine: Engine) -> set[SegmentId]:
 async def sweep(engine: Engine, candidates: set[SegmentId]) -> dict[SegmentId, Sealed]:
     """Move the candidates that no log lists to quarantine, and return them.
 
-    Safe while logs are in use: a segment that existed before this process started serving is never
-    listed later.  What a record may list that cannot be read stays, until a start can read it.
+    Safe while logs are in use: the candidates are of processes that have ended (`segments`), or of
+    this one before it has served a topic, so none is listed later.  What a record may list that
+    cannot be read stays, until a start can read it.
     """
     unlisted, unreadable = await _unlisted(engine, candidates)
     if unreadable:

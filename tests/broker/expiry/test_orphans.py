@@ -8,6 +8,7 @@ import pytest
 
 from fakes.faulty_disk import FaultyDisk
 from fakes.memory_metadata import MemoryMetadata
+from fakes.memory_store import MemoryStore
 from fakes.origins import MESSAGES
 from fakes.topics import TopicWorld, entry
 from fakes.worker_stores import WorkerStores
@@ -197,6 +198,25 @@ def test_trouble_is_logged_and_stops_nothing_unless_the_broker_stops(
     engine = replace(world.engine, metadata=UnreadNames(world.clock))
     world.do(Quarantine(engine, 1, ClockWatch(world.clock)).fill({1}, lambda: stopped))
     assert ("the link has ended" in caplog.text) is not stopped
+
+
+# Several processes ------------------------------------------------------------------------
+
+
+def test_the_segment_that_another_broker_is_about_to_list_stays() -> None:
+    """A broker that starts on a shared store sweeps only what ended processes have left."""
+    serving = TopicWorld()
+    starting = replace(serving.engine, store=MemoryStore(serving.clock, serving.store))
+    about = serving.do(serving.store.create(MESSAGES))
+    candidates = serving.do(present_segments(starting))
+    assert serving.do(sweep(starting, candidates | {about.segment})) == {}
+    outcome: list[BaseException | None] = []
+    about.append([b"x"], [1], outcome.append)
+    serving.clock.pump()
+    assert candidates == set() and outcome == [None]
+    serving.store.end()
+    left = serving.do(present_segments(starting))
+    assert serving.do(sweep(starting, left)).keys() == {about.segment}
 
 
 # Several store directories ------------------------------------------------------------
