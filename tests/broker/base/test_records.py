@@ -6,12 +6,15 @@ from typing import Any
 import pytest
 
 from fakes.logs import LogWorld
+from fakes.outages import OutageWorld
+from fakes.unreliable_metadata import Fate
 from magnetar_broker.base import records
 from magnetar_broker.base.records import (
     change_record,
     create_record,
     has_record,
     keys_under,
+    next_number,
     read_record,
 )
 
@@ -66,3 +69,21 @@ def test_all_keys_are_listed_page_by_page(stored: int, monkeypatch: pytest.Monke
         world.do(create_record(world.metadata, f"/a/{number}", {}))
     world.do(create_record(world.metadata, "/b/0", {}))
     assert world.do(keys_under(world.metadata, "/a/")) == [str(n) for n in range(stored)]
+
+
+def test_two_processes_that_count_at_once_get_two_numbers() -> None:
+    """The writes of both differ, though both count up to the same number."""
+    world = OutageWorld()
+    assert world.do(next_number(world.engine.metadata, "/a", "first")) == 1
+    world.unreliable.fates.append(Fate.NOT_MADE)
+    begun = world.begin(next_number(world.engine.metadata, "/a", "mine"))
+    assert world.do(next_number(world.unreliable, "/a", "another's")) == 2
+    world.clock.advance(1)
+    assert begun.result() == 3
+
+
+def test_a_number_is_counted_once_though_an_answer_is_lost() -> None:
+    world = OutageWorld()
+    for number in range(1, 4):
+        world.unreliable.fates += [Fate.LOST, Fate.LATE]
+        assert world.do(next_number(world.engine.metadata, "/a", f"nonce {number}")) == number

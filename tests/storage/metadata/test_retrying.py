@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from effort import examples
 from fakes.unreliable_metadata import Fate, UnreliableMetadata
 from fakes.world import ManualClock, ManualPromise, run, start
-from magnetar_broker.base.records import next_number
 from magnetar_storage.errors import (
     BadVersion,
     DiskFull,
@@ -253,16 +252,6 @@ def test_later_writes_of_a_key_wait_for_one_that_is_repeated(world: World) -> No
     world.clock.advance(1)
     assert all(write.done() for write in writes)
     assert world.values() == [b"", b"0", b"1", b"2", None]
-
-
-def test_two_processes_that_count_at_once_get_two_numbers(world: World) -> None:
-    """Their writes differ, though both count up to the same number."""
-    world.do(world.store.put(KEY, b'{"count": 0}', ABSENT))
-    world.below.fates.append(Fate.NOT_MADE)
-    begun = start(next_number(world.store, KEY, "mine"))
-    assert world.do(next_number(world.below, KEY, "another's")) == 1
-    world.clock.advance(1)
-    assert begun.result() == 2
 
 
 # Any sequence -------------------------------------------------------------------------------------
