@@ -73,12 +73,13 @@ class Outage:
         pause, now = FIRST_PAUSE, self._clock.uptime()
         # After a long time without calls nothing is known: that is another outage.
         if self._until is None or now - self._failed > self.seconds:
+            # promise[now + self.seconds -> now + 9 * self.seconds]: a call that has no answer ends
+            #   before a lease does
             self._until = now + self.seconds
         until = self._until
         while True:
             self._failed = now = self._clock.uptime()
             left = until - now
-            # promise[never]: calls that a store does not answer end
             if left < MOMENT:
                 return
             yield min(pause, left)
