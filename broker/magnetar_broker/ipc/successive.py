@@ -36,12 +36,13 @@ class SuccessiveLinks:
 
         `ProcessUnavailable` if it stays away.
         """
-        until_ms = self._clock.now_ms() + int(RESTART_SECONDS * 1000)
+        # Not by the wall clock, which may be set while the process starts.
+        until = self._clock.uptime() + RESTART_SECONDS
         while (link := self._link) is None or link.has_ended:
-            left_ms = until_ms - self._clock.now_ms()
-            if self._is_closed or left_ms <= 0:
+            left = round(until - self._clock.uptime(), 3)
+            if self._is_closed or left <= 0:
                 raise ProcessUnavailable(f"{self._peer} has ended and is not back: retry")
-            timer = self._clock.later(left_ms / 1000, self._changed.release)
+            timer = self._clock.later(left, self._changed.release)
             try:
                 await self._changed.wait()
             finally:

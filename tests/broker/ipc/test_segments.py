@@ -72,6 +72,23 @@ def test_a_process_that_stays_away_is_given_up() -> None:
         asking.result()
 
 
+def test_a_clock_that_is_set_does_not_end_the_wait() -> None:
+    world = World()
+    asking = start(world.holder.recover(SEGMENT))
+    world.clock.pump()
+    world.clock.set_forward(int(RESTART_SECONDS * 1000) + 1)
+    ended = Joined(world.clock)
+    ended.connect()
+    ended.cut()
+    world.clock.pump()
+    world.links.replace(ended.left)  # the wait goes on, for the time that is left
+    world.clock.pump()
+    assert not asking.done()
+    world.process()
+    world.clock.pump()
+    assert asking.result() == Sealed(3, 4, 5)
+
+
 def test_a_stop_ends_the_wait() -> None:
     world = World()
     asking = start(world.holder.recover(SEGMENT))
