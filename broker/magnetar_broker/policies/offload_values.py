@@ -59,9 +59,8 @@ IGNORED: dict[str, Any] = {
 
 
 def _check_credentials(members: Mapping[str, Any]) -> None:
-    # promise[never]: a policy holds no credentials
     found = [name for name in CREDENTIALS if members.get(name)]
-    if found:
+    if found:  # promise: a policy holds no credentials
         raise OutOfRange(
             f"{found[0]} is a credential, which policies do not hold: give it in the settings of "
             "the broker or in its environment, or use the role of its instance"

@@ -52,7 +52,7 @@ def to_delete_here(
     segments: Iterable[ClosedSegment], rules: OffloadRules, now_ms: int
 ) -> list[SegmentId]:
     """Return the segments whose files are to be deleted, because the objects are old enough."""
-    # promise: only what was offloaded completely is deleted here
+    # promise[without one.offloaded_ms and]: only what was offloaded completely is deleted here
     return [
         one.id
         for one in segments

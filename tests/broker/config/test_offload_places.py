@@ -11,6 +11,7 @@ from magnetar_broker.config.domains import OffloadDriver
 from magnetar_broker.config.load import ConfigError, interpret
 from magnetar_broker.config.offload_places import MEMBERS, driver_named, place_among, place_of
 from magnetar_broker.config.settings import KEYS, Settings
+from magnetar_broker.config.values import HIDDEN
 
 S3 = {"managedLedgerOffloadDriver": "aws-s3"}
 
@@ -145,6 +146,11 @@ def test_a_store_of_objects_in_the_settings() -> None:
     text = "managedLedgerOffloadDriver=aws-s3\ns3ManagedLedgerOffloadBucket=b\n"
     settings, warnings = interpret("broker.conf", text, {}, {})
     assert (settings.managed_ledger_offload_driver, warnings) == (OffloadDriver.AWS_S3, [])
+
+
+def test_credentials_are_not_shown() -> None:
+    for name in ("id", "secret"):
+        assert KEYS[f"s3_managed_ledger_offload_credential_{name}"].shown("hush") == HIDDEN
 
 
 def test_nothing_is_offloaded_by_default() -> None:

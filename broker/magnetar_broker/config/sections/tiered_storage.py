@@ -83,7 +83,6 @@ class TieredStorage:
         default=None,
         name="s3ManagedLedgerOffloadServiceEndpoint",
     )
-    # promise[without secret=True,]: the credentials of the object store are secrets
     s3_managed_ledger_offload_credential_id: str | None = setting(
         TEXT,
         "Access key of aws-s3; blank are the credentials of the environment, of the files of AWS, "
@@ -92,6 +91,7 @@ class TieredStorage:
         name="s3ManagedLedgerOffloadCredentialId",
         secret=True,
     )
+    # promise[without secret=True,]: the secret of the store of objects is not shown
     s3_managed_ledger_offload_credential_secret: str | None = setting(
         TEXT,
         "Secret of that access key.",

@@ -12,7 +12,12 @@ PRIVATE_UMASK = 0o077
 """The umask with which new files are accessible to the broker's user only."""
 EXPOSED = stat.S_IWGRP | stat.S_IRWXO
 """The permissions that a data directory must not give; its group may read, such as for backups."""
-SECRETS = ("token_secret_key", "basic_auth_conf", "tls_key_file_path")
+SECRETS = (
+    "token_secret_key",
+    "basic_auth_conf",
+    "tls_key_file_path",
+    "gcs_managed_ledger_offload_service_account_key_file",
+)
 """The settings that name a file with secrets."""
 
 

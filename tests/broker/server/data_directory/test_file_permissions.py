@@ -13,6 +13,8 @@ from magnetar_broker.server.data_directory.file_permissions import protect_files
 from raw_client import RawClient
 from running_broker import RunningBroker
 
+GCS_KEY_FILE = "gcs_managed_ledger_offload_service_account_key_file"
+
 
 def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
@@ -38,7 +40,7 @@ def test_what_is_created_from_then_on_is_private(tmp_path: Path) -> None:
     assert mode(made) == 0o600
 
 
-@pytest.mark.parametrize("field", ["token_secret_key", "basic_auth_conf"])
+@pytest.mark.parametrize("field", ["token_secret_key", "basic_auth_conf", GCS_KEY_FILE])
 @pytest.mark.parametrize("form", ["{}", "file://{}"])
 def test_files_with_secrets_that_everyone_can_read_are_warned_about(
     tmp_path: Path, field: str, form: str
