@@ -193,7 +193,7 @@ class MemoryStore:
                 content.seal(Fenced("the process has ended"))
 
     def _may_be_orphan(self, segment: SegmentId) -> bool:
-        creator = self._creators[segment]
+        creator = self._creators.get(segment, self)
         return creator is self or creator._has_ended
 
     def _find(self, segment: SegmentId) -> MemorySegment:
