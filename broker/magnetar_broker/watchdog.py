@@ -44,7 +44,8 @@ STALLS: Final = {
     Blocker.NO_OWNER: "no STICKY consumer has subscribed to the hash range of the next keys",
     Blocker.CHUNK: "the next chunks belong to messages whose consumer has no permits",
     Blocker.READING: "a read of its next entries does not complete",
-    Blocker.DAMAGE: "its next entries cannot be read",
+    Blocker.READ_ERROR: "reading its next entries fails, and is repeated",
+    Blocker.DAMAGE: "its next entries are damaged or missing",
 }
 """The texts in the log for stalls, by reason.  All other reasons are idleness, not stalls."""
 

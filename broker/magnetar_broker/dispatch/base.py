@@ -14,6 +14,7 @@ from magnetar_broker.throttling.dispatch_throttle import DispatchThrottle
 from magnetar_proto.ids import mask_to_ack_set
 from magnetar_proto.names import TopicName
 from magnetar_storage.cursors.cursor import Cursor
+from magnetar_storage.errors import StorageError
 from magnetar_storage.interfaces import Run
 from magnetar_storage.log.log import Log
 from magnetar_storage.log.offset_set import OffsetSet, ranges_of
@@ -52,8 +53,10 @@ class Blocker(StrEnum):
     """The active consumer has just changed."""
     READING = "reading"
     """Entries are being read from disk."""
+    READ_ERROR = "read_error"
+    """The next entries cannot be read at present; each read is repeated."""
     DAMAGE = "damage"
-    """The next entries cannot be read."""
+    """The next entries are damaged or missing."""
     CAUGHT_UP = "caught_up"
     """Everything has been delivered."""
 
@@ -226,6 +229,10 @@ class Dispatcher(Protocol):
 
     def blocker(self) -> Blocker:
         """Return the reason why nothing is delivered at this moment."""
+
+    @property
+    def read_error(self) -> StorageError | None:
+        """The reason why the next entries cannot be read; None while nothing is wrong."""
 
     @property
     def unacked(self) -> int:

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable
 
+from magnetar_broker.dispatch.base import Blocker
 from magnetar_storage.errors import StorageError
 from magnetar_storage.log.damage import LASTING, Damage
 from magnetar_storage.log.log import Log
@@ -10,6 +11,13 @@ from magnetar_storage.log.log import Log
 logger = logging.getLogger(__name__)
 
 RETRY_SECONDS = 1.0
+
+
+def blocker_of(failure: StorageError | None) -> Blocker:
+    """Return the reason why entries that are to be read do not come."""
+    if failure is None:
+        return Blocker.READING
+    return Blocker.DAMAGE if isinstance(failure, LASTING) else Blocker.READ_ERROR
 
 
 class EntrySource:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from magnetar_broker.dispatch.base import Blocker, DispatchLimits, Stream, entries_within, runs_of
 from magnetar_broker.dispatch.consumer import Consumer
+from magnetar_broker.dispatch.entry_source import blocker_of
 from magnetar_broker.dispatch.key_queues import KeyQueues
 from magnetar_broker.dispatch.key_selection import (
     ChosenRanges,
@@ -369,8 +370,7 @@ class KeyShared(MultiConsumerDispatcher):
                 return self._receivers.full
             if not ready and self._look_ahead() <= len(self.queues.waiting):
                 return Blocker.LOOK_AHEAD
-            failed = self._new.source.failure or self._scattered.failure
-            return Blocker.DAMAGE if failed else Blocker.READING
+            return blocker_of(self.read_error)
         return self._waiting_blocker()
 
     def _waiting_blocker(self) -> Blocker:

@@ -14,6 +14,7 @@ from magnetar_broker.dispatch.damage_notices import DamageNotices
 from magnetar_broker.dispatch.new_entries import NewEntries
 from magnetar_broker.dispatch.receivers import Receivers
 from magnetar_broker.dispatch.scattered_source import ScatteredSource
+from magnetar_storage.errors import StorageError
 from magnetar_storage.log.damage import Damage
 
 
@@ -151,10 +152,14 @@ class MultiConsumerDispatcher(ABC):
     def _tell_damage(self) -> None:
         """When nothing else is left, tell waiting consumers of the damage that was passed over."""
         # A failure that is still there does not count as damage: reading is tried again.
-        if self._new.source.failure or self._scattered.failure:
+        if self.read_error is not None:
             return
         if self.blocker() is Blocker.DAMAGE:
             self._notices.tell(self._receivers.consumers)
+
+    @property
+    def read_error(self) -> StorageError | None:
+        return self._new.source.failure or self._scattered.failure
 
     def due(self, offsets: Iterable[int]) -> None:
         """Deliver delayed entries that have reached their delivery time."""

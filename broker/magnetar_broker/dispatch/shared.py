@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from magnetar_broker.dispatch.base import Blocker, Stream, entries_within, part_of, runs_of
 from magnetar_broker.dispatch.consumer import Consumer
+from magnetar_broker.dispatch.entry_source import blocker_of
 from magnetar_broker.dispatch.multi_consumer import MultiConsumerDispatcher
 from magnetar_broker.dispatch.offset_queue import OffsetQueue
 from magnetar_broker.dispatch.scattered_source import ScatteredSource
@@ -252,10 +253,9 @@ class Shared(MultiConsumerDispatcher):
 
     def _entries_blocker(self) -> Blocker:
         if self._waiting.ready:
-            return Blocker.DAMAGE if self._scattered.failure else Blocker.READING
+            return blocker_of(self._scattered.failure)
         if self._new.next() < self._log.visible_end:
-            damaged = self._new.source.failure
-            return self._receivers.full or (Blocker.DAMAGE if damaged else Blocker.READING)
+            return self._receivers.full or blocker_of(self._new.source.failure)
         if self._chunked:
             consumers = self._receivers.consumers
             able = any(one.can_take() and self._chunked.waits_for(one) for one in consumers)

@@ -14,6 +14,7 @@ from magnetar_broker.dispatch.base import (
     unacked,
 )
 from magnetar_broker.dispatch.consumer import CompactedSource, Consumer
+from magnetar_broker.dispatch.entry_source import blocker_of
 from magnetar_broker.dispatch.new_entries import NewEntries
 from magnetar_broker.dispatch.selection import pick_active
 from magnetar_proto.hashes import range_slot
@@ -233,7 +234,7 @@ class SingleActive:
         if self._switching is not None:
             return Blocker.SWITCHING
         # Compacted entries can lie below the mark-delete, where the cursor has nothing to deliver.
-        compacted = consumer.compacted if self._is_compacted(consumer) else None
+        compacted = self._compacted_of(consumer)
         end = self._log.visible_end
         if compacted is None and self._cursor.next_unacked(self.read_offset) >= end:
             return caught_up(self._log, self._cursor)
@@ -241,14 +242,22 @@ class SingleActive:
             return Blocker.NO_PERMITS
         if not consumer.connection.has_room():
             return Blocker.SLOW_CONNECTION
-        return self._waits_for(compacted)
+        return self._waits_for()
 
-    def _waits_for(self, compacted: CompactedSource | None) -> Blocker:
+    def _waits_for(self) -> Blocker:
         """Return the reason why a consumer with room receives nothing."""
         if self._throttle is not None and self._throttle.is_spent:
             return Blocker.RATE
-        failure = self._new.source.failure if compacted is None else compacted.failure
-        return Blocker.DAMAGE if failure else Blocker.READING
+        return blocker_of(self.read_error)
+
+    @property
+    def read_error(self) -> StorageError | None:
+        compacted = None if self.active is None else self._compacted_of(self.active)
+        return self._new.source.failure if compacted is None else compacted.failure
+
+    def _compacted_of(self, consumer: Consumer) -> CompactedSource | None:
+        """Return the source of the next entry, if that is read from compacted data."""
+        return consumer.compacted if self._is_compacted(consumer) else None
 
     def _is_compacted(self, consumer: Consumer) -> bool:
         """Return whether the next entry is read from compacted data."""

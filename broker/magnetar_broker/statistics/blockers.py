@@ -90,10 +90,16 @@ REASONS: Final = {
         "wait for activeConsumerFailoverDelayTimeMillis",
     ),
     Blocker.READING: Reason(
-        "the next entries are being read", "if it lasts, look at the disk and its load"
+        "the next entries are being read",
+        "if it lasts, look at the disk and its load, or at the store of objects that readsFrom "
+        "names",
+    ),
+    Blocker.READ_ERROR: Reason(
+        "reading the next entries fails, and is repeated every second",
+        "mend what readError names: the disk, or the store of objects",
     ),
     Blocker.DAMAGE: Reason(
-        "the next entries cannot be read",
+        "the next entries are damaged or missing",
         "put the file back from a copy, or set the entries aside for all subscriptions and "
         "readers with magnetar admin topics skip-damaged; with --dry-run it names them",
     ),
@@ -107,9 +113,11 @@ async def why_not_delivering(topic: Topic, one: Subscription, stalled_seconds: i
     """
     backlog = await one.backlog()
     blocker = one.dispatcher.blocker()
-    # Damage is also reported before a consumer has reached it.
-    if await next_damage(topic.log, one.next_unacked()) and blocker is Blocker.NO_CONSUMER:
-        blocker = Blocker.DAMAGE
+    place = _place(topic, one)
+    # Damage is also reported before a consumer has reached it, unless the network would be asked.
+    if blocker is Blocker.NO_CONSUMER and not place:
+        is_damaged = bool(await next_damage(topic.log, one.next_unacked()))
+        blocker = Blocker.DAMAGE if is_damaged else blocker
     reason = REASONS[blocker]
     consumers = list(one.consumers)
     found: Json = {
@@ -200,9 +208,22 @@ def _details(topic: Topic, one: Subscription, blocker: Blocker) -> Json:
         found["nextDueTimestamp"] = topic.delays.next_due_ms
     if blocker is Blocker.RATE:
         found["dispatchRates"] = [_rate(limit) for limit in one.rate_limits if limit.wait_ms]
+    if blocker in (Blocker.READING, Blocker.READ_ERROR) and (place := _place(topic, one)):
+        found["readsFrom"] = place
+    if blocker is Blocker.READ_ERROR:
+        found["readError"] = str(dispatcher.read_error)
     if queues is not None:
         found["drainingHashesCount"] = len(queues.draining)
     return found
+
+
+def _place(topic: Topic, one: Subscription) -> str:
+    """Return the store of objects that alone has the next entry; "" if it is in the store."""
+    log, offset = topic.log, one.next_unacked()
+    if not log.first_offset <= offset < log.end:
+        return ""
+    _, segment, _ = log.segment_at(offset)
+    return segment.copy.place if segment.copy is not None and segment.is_remote else ""
 
 
 def _waiting(topic: Topic, one: Subscription) -> Iterator[Damage]:

@@ -249,8 +249,8 @@ class ChunkCounts:
         if self._lookups >= YIELD_EVERY:
             self._lookups = 0
             await yield_turn(self._log.engine.clock)
-        entries = self._log.entries
-        return await entries.messages_before(stop) - await entries.messages_before(start)
+        before = self._log.entries.messages_before
+        return await before(stop, estimates=True) - await before(start, estimates=True)
 
 
 def _missing(acked: OffsetSet, first: int, end: int) -> Iterator[Piece]:

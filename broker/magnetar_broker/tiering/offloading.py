@@ -5,7 +5,6 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from magnetar_broker.base.clock_watch import ClockWatch
-from magnetar_broker.base.errors import BrokerError
 from magnetar_broker.policies.offload_values import OffloadRules
 from magnetar_broker.policies.offloading import (
     ClosedSegment,
@@ -54,7 +53,7 @@ NO_DRIVER: Final = (
 )
 
 
-class OffloadRunning(BrokerError):
+class OffloadRunning(Exception):
     """An offload of the topic is running: wait until it has ended."""
 
 

@@ -230,11 +230,13 @@ class LogReader:
         sparse = self._sparse.present(segment.kept_in)
         return None if sparse is None else sparse.messages_in(offset)
 
-    async def messages_before(self, offset: int) -> int:
+    async def messages_before(self, offset: int, estimates: bool = False) -> int:
         """Return the number of messages of the whole history before `offset`.
 
         The number is exact at every entry that is present, right after it, and at the borders of
         segments.  Inside a hole it is the number at the end of the hole, or of its segment.
+        With `estimates` nobody waits for the network: inside a segment that is only in a store of
+        objects, and is not open, its messages count as spread evenly over its entries.
         """
         state = self._state
         if offset >= state.end:
@@ -243,6 +245,8 @@ class LogReader:
             return state.record.first_messages
         at, segment, base = state.segment_at(offset)  # valid until the next await only
         messages = await self._messages_base(at)
+        if estimates and segment.is_remote and self._segments.present(segment.id) is None:
+            return messages + (offset - base) * segment.messages // (segment.entries or 1)
         if segment.is_whole:
             reader = await self._segment(segment)
             return messages + await reader.messages_before(offset - base)

@@ -135,10 +135,10 @@ def questions(world: LogWorld, log: Log, counter: BacklogCounter) -> int:
     asked = 0
     ask = log.entries.messages_before
 
-    async def counted(offset: int) -> int:
+    async def counted(offset: int, estimates: bool = False) -> int:
         nonlocal asked
         asked += 1
-        return await ask(offset)
+        return await ask(offset, estimates)
 
     log.entries.messages_before = counted  # type: ignore[method-assign]
     try:

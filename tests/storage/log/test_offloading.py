@@ -335,3 +335,17 @@ def test_a_copy_that_is_none_is_corrupt(copy: str) -> None:
     value = f'{{"version": 8, "segments": [], "trash": [], "copy_trash": [{copy}]}}'
     with pytest.raises(StorageError, match="cannot be read"):
         LogRecord.decode(KEY, value.encode())
+
+
+def test_counting_messages_needs_no_store_of_objects() -> None:
+    world = TieredWorld()
+    log = filled(world)
+    world.move(log)
+    world.objects.fault = lambda operation, name: Fault.LOST
+    before = log.entries.messages_before
+    counted = [world.do(before(offset, estimates=True)) for offset in range(11)]
+    assert counted == list(range(11))
+    with pytest.raises(Unavailable):
+        world.do(before(4))
+    world.objects.fault = None
+    assert world.do(before(4)) == 4
