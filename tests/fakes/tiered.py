@@ -46,8 +46,7 @@ class TieredWorld:
         copies = TieredCopies(
             self.store,
             self._open,
-            [InlineWorker(self.clock)],
-            [InlineWorker(self.clock) for _ in range(2)],
+            lambda: [InlineWorker(self.clock) for _ in range(2)],
             cache_bytes=1 << 20,
             prefix=lambda: "data",
             nonce=lambda: str(next(self._nonces)),

@@ -1,8 +1,7 @@
-"""The `SegmentCopies` of a broker: threads, stores of objects by place, and names of objects."""
+"""The `SegmentCopies` of a broker: threads and read-ahead for each place, and names of objects."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from magnetar_storage.errors import LogClosed
 from magnetar_storage.interfaces import CopyCounts, SegmentCopy, SegmentId
@@ -15,6 +14,8 @@ from magnetar_storage.runtime.disk import ReadableDisk
 from magnetar_storage.runtime.execution import Worker
 from magnetar_storage.tiered import copying
 from magnetar_storage.tiered.read_ahead import ReadAhead
+
+T = TypeVar("T")
 
 OpenPlace = Callable[[str], Objects]
 """Opens the store of objects of a place; called in threads, `Unavailable` if that fails."""
@@ -37,27 +38,29 @@ class TieredCopies:
         self,
         files: FinishedFiles,
         open_place: OpenPlace,
-        uploads: Sequence[Worker],
-        reads: Sequence[Worker],
+        new_workers: Callable[[], Sequence[Worker]],
         cache_bytes: int,
         prefix: Callable[[], str],
         nonce: Callable[[], str],
     ) -> None:
-        """`uploads` and `reads` are threads that work at the same time, each on segments of its
-        own; `reads` keep `cache_bytes` of objects together.  Names of objects begin with `prefix`,
-        which no other data directory has, and end with a `nonce`, which never comes twice.
+        """`new_workers` returns threads, which work at the same time: each place has some for
+        uploads and others for reads, with `cache_bytes` read ahead.  Names of objects begin with
+        `prefix`, which no other data directory has, and end with a `nonce`, which never comes
+        twice.
         """
         self._files = files
-        self._uploads = [(worker, _Places(open_place)) for worker in uploads]
-        self._lanes = [_Lane(worker, open_place, cache_bytes // len(reads)) for worker in reads]
+        self._open_place = open_place
+        self._new_workers = new_workers
+        self._cache_bytes = cache_bytes
         self._prefix = prefix
         self._nonce = nonce
+        self._places: dict[str, _Place] = {}
         self._copied_bytes = self._copy_errors = self._deleted = 0
 
     @property
     def counts(self) -> CopyCounts:
         """The numbers since the start of this process."""
-        ahead = [one for lane in self._lanes for one in lane.opened]
+        ahead = [lane.ahead for place in self._places.values() for lane in place.lanes]
         return CopyCounts(
             self._copied_bytes,
             self._copy_errors,
@@ -75,13 +78,13 @@ class TieredCopies:
     ) -> int:
         """Copy a segment as `copying.copy` does."""
         disk = await self._files.finished_file(segment)
-        worker, places = self._uploads[segment % len(self._uploads)]
+        place = self._place(copy.place)
 
         def job() -> int:
-            return copying.copy(disk, segment, places.of(copy.place), copy.name, goes_on)
+            return copying.copy(disk, segment, place.objects(), copy.name, goes_on)
 
         try:
-            size = await worker.run(job)
+            size = await _of(place.uploads, segment).run(job)
         except LogClosed:
             raise
         except Exception:
@@ -92,54 +95,69 @@ class TieredCopies:
 
     async def reader(self, segment: SegmentId, copy: SegmentCopy) -> LocalReader:
         """Open a copy with two requests, one for its trailer and one for its index."""
-        return await self._lanes[segment % len(self._lanes)].reader(segment, copy)
+        return await _of(self._place(copy.place).lanes, segment).reader(segment, copy)
 
     async def delete(self, copy: SegmentCopy) -> None:
         """Delete the object in a thread of the uploads."""
-        worker, places = self._uploads[0]
-        await worker.run(lambda: places.of(copy.place).delete(copy.name))
+        place = self._place(copy.place)
+        await place.uploads[0].run(lambda: place.objects().delete(copy.name))
         self._deleted += 1
 
-
-class _Places:
-    """The stores of objects that one thread uses, opened when they are needed first."""
-
-    def __init__(self, open_place: OpenPlace) -> None:
-        self._open = open_place
-        self._opened: dict[str, Objects] = {}
-
-    def of(self, place: str) -> Objects:
-        found = self._opened.get(place)
+    def _place(self, text: str) -> "_Place":
+        found = self._places.get(text)
         if found is None:
-            found = self._opened[place] = self._open(place)
+            uploads, reads = self._new_workers(), self._new_workers()
+            found = _Place(text, self._open_place, uploads, reads, self._cache_bytes)
+            self._places[text] = found
         return found
+
+
+class _Place:
+    """A store of objects with its threads: one that does not answer holds up no other."""
+
+    def __init__(
+        self,
+        text: str,
+        open_place: OpenPlace,
+        uploads: Sequence[Worker],
+        reads: Sequence[Worker],
+        cache_bytes: int,
+    ) -> None:
+        self.uploads = uploads
+        self._text = text
+        self._open = open_place
+        self._objects: Objects | None = None
+        self.lanes = [
+            _Lane(worker, ReadAhead(self.objects, text, cache_bytes // len(reads)))
+            for worker in reads
+        ]
+
+    def objects(self) -> Objects:
+        """Return the store, which the first call opens; called in any of the threads."""
+        # Two threads may open it at the same time; either result will do.
+        if self._objects is None:
+            self._objects = self._open(self._text)
+        return self._objects
 
 
 class _Lane:
     """One thread that reads copies, with what it has read ahead."""
 
-    def __init__(self, worker: Worker, open_place: OpenPlace, cache_bytes: int) -> None:
+    def __init__(self, worker: Worker, ahead: ReadAhead) -> None:
+        self.ahead = ahead
         self._worker = worker
-        self._places = _Places(open_place)
-        self._cache_bytes = cache_bytes
-        self._ahead: dict[str, ReadAhead] = {}
-
-    @property
-    def opened(self) -> list[ReadAhead]:
-        """The readers of the places that were opened."""
-        return list(self._ahead.values())
 
     async def reader(self, segment: SegmentId, copy: SegmentCopy) -> LocalReader:
-        disk, opened = await self._worker.run(partial(self._load, segment, copy))
-        return LocalReader(opened, disk, self._worker)
-
-    def _load(self, segment: SegmentId, copy: SegmentCopy) -> tuple[ObjectDisk, LocalSegment]:
-        """Load the index, in the thread."""
-        ahead = self._ahead.get(copy.place)
-        if ahead is None:
-            objects = self._places.of(copy.place)
-            ahead = self._ahead[copy.place] = ReadAhead(objects, copy.place, self._cache_bytes)
         file = StoredFile(copy.name, copy.size)
-        disk = ObjectDisk(ahead, {segments.file_name(segment): file})
-        index, _ = footer.load(disk, segment)
-        return disk, LocalSegment(segment, index, index.offsets[-1], index.sealed())
+        disk = ObjectDisk(self.ahead, {segments.file_name(segment): file})
+
+        def load() -> LocalSegment:
+            index, _ = footer.load(disk, segment)
+            return LocalSegment(segment, index, index.offsets[-1], index.sealed())
+
+        return LocalReader(await self._worker.run(load), disk, self._worker)
+
+
+def _of(some: Sequence[T], segment: SegmentId) -> T:
+    """Return the one that has a segment: always the same, so that what it read ahead is used."""
+    return some[segment % len(some)]

@@ -5,6 +5,7 @@ little more than it asks for.  The pieces that were read last are kept, up to a 
 """
 
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from magnetar_storage.errors import NoObject, Unavailable
@@ -35,8 +36,11 @@ class _Piece(NamedTuple):
 class ReadAhead:
     """Reads objects of one place; used in one thread."""
 
-    def __init__(self, objects: Objects, place: str, limit: int) -> None:
-        """Keep pieces of at most `limit` bytes together; `place` names the store in errors."""
+    def __init__(self, objects: Callable[[], Objects], place: str, limit: int) -> None:
+        """Keep pieces of at most `limit` bytes together; `place` names the store in errors.
+
+        `objects` returns the store; it is called for each request.
+        """
         self._objects = objects
         self._place = place
         self._limit = limit
@@ -50,7 +54,7 @@ class ReadAhead:
     def size(self, name: str) -> int:
         """Return the size of an object."""
         try:
-            return self._objects.size(name)
+            return self._objects().size(name)
         except NoObject as error:
             raise self._missing(name) from error
 
@@ -82,7 +86,7 @@ class ReadAhead:
         # What is left of the piece before is not asked for again.
         kept = b"" if before is None else before.data[offset - before.start :]
         try:
-            answer = self._objects.read(name, offset + len(kept), asked - len(kept))
+            answer = self._objects().read(name, offset + len(kept), asked - len(kept))
         except NoObject as error:
             self.read_errors += 1
             raise self._missing(name) from error

@@ -22,7 +22,7 @@ def stored(*names: str, size: int = SIZE) -> FaultyObjects:
 
 def test_an_object_that_is_read_in_order_takes_few_requests() -> None:
     objects = stored("a")
-    ahead, content = ReadAhead(objects, PLACE, MOST_BYTES), objects.content("a")
+    ahead, content = ReadAhead(lambda: objects, PLACE, MOST_BYTES), objects.content("a")
     step = 50_000
     for offset in range(0, len(content) - step, step):
         assert ahead.read("a", offset, step) == content[offset : offset + step]
@@ -31,7 +31,7 @@ def test_an_object_that_is_read_in_order_takes_few_requests() -> None:
 
 def test_single_reads_elsewhere_ask_for_little() -> None:
     objects = stored("a")
-    ahead = ReadAhead(objects, PLACE, MOST_BYTES)
+    ahead = ReadAhead(lambda: objects, PLACE, MOST_BYTES)
     for offset in (SIZE // 2, SIZE // 4, SIZE // 8):
         ahead.read("a", offset, 10)
     assert len(objects.log) == 3
@@ -40,7 +40,7 @@ def test_single_reads_elsewhere_ask_for_little() -> None:
 
 def test_two_readers_in_order_do_not_take_each_others_place() -> None:
     objects = stored("a")
-    ahead = ReadAhead(objects, PLACE, 4 * MOST_BYTES)
+    ahead = ReadAhead(lambda: objects, PLACE, 4 * MOST_BYTES)
     for offset in range(0, SIZE // 2 - 1000, 1000):
         ahead.read("a", offset, 1000)
         ahead.read("a", SIZE // 2 + offset, 1000)
@@ -48,7 +48,7 @@ def test_two_readers_in_order_do_not_take_each_others_place() -> None:
 
 
 def test_a_missing_object_is_unavailable_and_names_the_place() -> None:
-    ahead = ReadAhead(stored(), PLACE, MOST_BYTES)
+    ahead = ReadAhead(stored, PLACE, MOST_BYTES)
     with pytest.raises(Unavailable, match="object a is missing in s3://bucket/prefix: check"):
         ahead.read("a", 0, 10)
     with pytest.raises(Unavailable, match="object a is missing"):
@@ -57,7 +57,7 @@ def test_a_missing_object_is_unavailable_and_names_the_place() -> None:
 
 def test_after_an_answer_that_was_cut_the_rest_is_read() -> None:
     objects = stored("a")
-    ahead, content = ReadAhead(objects, PLACE, MOST_BYTES), objects.content("a")
+    ahead, content = ReadAhead(lambda: objects, PLACE, MOST_BYTES), objects.content("a")
     objects.fault = lambda operation, name: Fault.CUT
     assert len(ahead.read("a", 0, 2 * FIRST_BYTES)) < 2 * FIRST_BYTES
     objects.fault = None
@@ -73,7 +73,7 @@ def test_any_reads_return_what_the_object_has(
     reads: list[tuple[str, int, int]], limit: int
 ) -> None:
     objects = stored("a", "b", size=5_000)
-    ahead = ReadAhead(objects, PLACE, limit)
+    ahead = ReadAhead(lambda: objects, PLACE, limit)
     for name, offset, size in reads:
         assert ahead.read(name, offset, size) == objects.content(name)[offset : offset + size]
         assert ahead.kept_bytes <= max(limit, 5_000)

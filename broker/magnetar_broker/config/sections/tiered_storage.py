@@ -49,7 +49,8 @@ class TieredStorage:
     )
     managed_ledger_offload_max_threads: int = setting(
         Integer(1, 64),
-        "Threads that transfer and read offloaded ledgers, of each worker if there are several.",
+        "Threads that upload ledgers to one place, and threads that read them there; in each "
+        "worker if there are several.",
         default=2,
         of_workers=True,
     )

@@ -17,7 +17,7 @@ from magnetar_storage.objects.interfaces import Objects
 from magnetar_storage.tiered.copies import TieredCopies
 
 READ_AHEAD_BYTES: Final = 64 << 20
-"""The most bytes of offloaded ledgers that a process keeps in memory to be read soon."""
+"""The most bytes of one place that a process keeps in memory to be read soon."""
 
 
 def copies_of(
@@ -39,8 +39,7 @@ def copies_of(
     return TieredCopies(
         store,
         partial(_open_place, credentials),
-        threads.transfers(number),
-        threads.transfers(number),
+        lambda: threads.transfers(number),
         READ_AHEAD_BYTES,
         lambda: identity().directory.hex(),  # noqa: PLW0108  (it is not known yet)
         lambda: os.urandom(8).hex(),
