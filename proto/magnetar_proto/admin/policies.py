@@ -24,8 +24,6 @@ from magnetar_proto.admin.policy import Declared, Level, Member, SpecialPath
 
 # fmt: off
 BOOKIES = "entries are stored once, in this broker's own files: there are no bookies"
-NO_OFFLOADING = "nothing is offloaded: all ledgers stay in this broker's own files"
-"""The reason why the policies of tiered storage have no effect; "" once they have one."""
 ONE_CLUSTER = "nothing is replicated: this broker is the only one of its cluster"
 DRIVERS = ("S3", "aws-s3", "google-cloud-storage", "filesystem", "azureblob")
 TYPES = ("Exclusive", "Shared", "Failover", "Key_Shared")
@@ -505,7 +503,7 @@ POLICIES = (
             "gcs_managed_ledger_offload_bucket", "file_system_uri", _SIZE_THRESHOLD,
             "managed_ledger_offload_threshold_in_seconds",
             "managed_ledger_offload_deletion_lag_ms", "managed_ledger_data_read_priority",
-        ), NO_OFFLOADING,
+        ),
     ),
     Declared(
         "offload_threshold", "the size from which on data are offloaded",
@@ -517,7 +515,6 @@ POLICIES = (
                 local=True),
         ), "PUT", when_unset=-1, removable=False, instead=("time", "offloadThresholdInSeconds")),
         member=Member("offload_threshold", when_unset=-1), settings=(_SIZE_THRESHOLD,),
-        no_effect=NO_OFFLOADING,
     ),
     Declared(
         "offload_threshold_seconds", "the age from which on data are offloaded",
@@ -526,7 +523,7 @@ POLICIES = (
         Level("offloadThresholdInSeconds", verb="PUT", when_unset=-1, removable=False,
             set_status=200),
         member=Member("offload_threshold_in_seconds", when_unset=-1),
-        settings=("managed_ledger_offload_threshold_in_seconds",), no_effect=NO_OFFLOADING,
+        settings=("managed_ledger_offload_threshold_in_seconds",),
     ),
     Declared(
         "offload_deletion_lag", "the time after which the local copy of offloaded data is deleted",
@@ -536,7 +533,7 @@ POLICIES = (
             _value("-l, --lag", MILLISECONDS, "The time."), "PUT",
             names=("get-{}", "set-{}", "clear-{}")),
         member=Member("offload_deletion_lag_ms"),
-        settings=("managed_ledger_offload_deletion_lag_ms",), no_effect=NO_OFFLOADING,
+        settings=("managed_ledger_offload_deletion_lag_ms",),
     ),
     # Without effect: for what this broker does not have ------------------------------------------
     Declared(

@@ -93,3 +93,13 @@ def test_the_members_in_effect_are_those_of_all_levels(admin: Admin, namespace: 
     assert found["managedLedgerOffloadDeletionLagInMillis"] == 14_400_000
     explained = admin.get(f"{topic}/policies/explain").json["offload"]
     assert (explained["value"], explained["origin"]) == (found, "topic")
+
+
+def test_a_setter_tells_what_of_a_value_has_no_effect(admin: Admin, namespace: str) -> None:
+    path = f"namespaces/{namespace}/offloadPolicies"
+    assert "Warning" not in admin.post(path, S3).headers
+    threads = admin.post(path, S3 | {"managedLedgerOffloadMaxThreads": 9})
+    assert "managedLedgerOffloadMaxThreads: stored without effect" in threads.headers["Warning"]
+    nowhere = admin.post(path, {"managedLedgerOffloadDriver": "filesystem"})
+    assert "needs fileSystemURI" in nowhere.headers["Warning"]
+    assert "Warning" not in admin.put(f"namespaces/{namespace}/offloadThreshold", 5).headers

@@ -7,7 +7,6 @@ import pytest
 
 from admin_http import Admin
 from magnetar_broker.server.admin.policies.regular import HANDLERS
-from magnetar_proto.admin.policies import NO_OFFLOADING
 from running_broker import RunningBroker
 
 PERSISTENCE = {
@@ -53,7 +52,7 @@ WITHOUT = [
     (level, line)
     for level, lines in HANDLERS.items()
     for line in lines
-    if line.policy.declared.no_effect not in ("", NO_OFFLOADING)
+    if line.policy.declared.no_effect
 ]
 
 
