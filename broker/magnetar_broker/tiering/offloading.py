@@ -78,11 +78,12 @@ class Offloading:
         """Return the figures since the topic was loaded."""
         return self._figures
 
-    def start(self, before: SegmentId) -> None:
-        """Begin to offload all closed ledgers before one, and return; see `status`.
+    def start(self, before: tuple[SegmentId, int]) -> None:
+        """Begin to offload all closed ledgers that end before a position, and return; see `status`.
 
         `OffloadRunning` is raised if an offload that was asked for is running.  As in Pulsar, the
-        request is accepted without a driver, and the status has the reason.
+        request is accepted without a driver, and with the position of no message; the status has
+        the reason.
         """
         if self._status.state is OffloadState.RUNNING:
             raise OffloadRunning("an offload of the topic is running: retry when it has ended")
@@ -90,8 +91,22 @@ class Offloading:
         if not rules.place:
             self._status = OffloadStatus(OffloadState.ERROR, rules.trouble or NO_DRIVER)
             return
+        if not self._has(*before):
+            why = f"invalid position for offload: {before[0]}:{before[1]} is not of this topic"
+            self._status = OffloadStatus(OffloadState.ERROR, why)
+            return
         self._status = OffloadStatus(OffloadState.RUNNING)
-        self._log.engine.tasks.spawn(self._requested(before, rules.place))
+        self._log.engine.tasks.spawn(self._requested(before[0], rules.place))
+
+    def _has(self, ledger: SegmentId, entry: int) -> bool:
+        """Return whether the log has an entry at a position, or will have it next."""
+        log = self._log
+        for segment, base in zip(log.segments, log.bases, strict=True):
+            if segment.id == ledger:
+                is_last = segment is log.segments[-1]
+                stop = log.end + 1 - base if is_last else segment.entries or 0
+                return 0 <= entry < stop
+        return False
 
     async def _requested(self, before: SegmentId, place: str) -> None:
         try:

@@ -30,8 +30,8 @@ class World(TieredWorld):
         self.append(self.log, *numbered(0, 10))
         self.offloading = Offloading(self.log, lambda: self.rules, ClockWatch(self.clock))
 
-    def request(self, before: int) -> OffloadStatus:
-        self.offloading.start(before)
+    def request(self, before: int, entry: int = 0) -> OffloadStatus:
+        self.offloading.start((before, entry))
         self.clock.pump()
         return self.offloading.status()
 
@@ -56,17 +56,17 @@ def test_the_closed_ledgers_before_one_are_offloaded() -> None:
     assert world.copied == [True, True, False, False]
     assert world.offloading.figures().last_ledger == world.ids[1]
     assert offloaded_size(world.log.segments) == 6
-    status = world.request(world.ids[-1] + 1)
+    status = world.request(world.ids[-1], 1)
     assert status.first_not_offloaded == (world.ids[-1], 0), "the open ledger stays"
     assert world.copied == [True, True, True, False]
 
 
 def test_one_request_runs_at_a_time() -> None:
     world = World()
-    world.offloading.start(world.ids[2])
+    world.offloading.start((world.ids[2], 0))
     assert world.offloading.status().state is OffloadState.RUNNING
     with pytest.raises(OffloadRunning):
-        world.offloading.start(world.ids[2])
+        world.offloading.start((world.ids[2], 0))
     world.clock.pump()
     assert world.offloading.status().state is OffloadState.SUCCESS
 
@@ -82,6 +82,35 @@ def test_without_a_place_a_request_fails_and_says_why(rules: OffloadRules, why: 
     world = World(rules)
     status = world.request(world.ids[2])
     assert status.state is OffloadState.ERROR and why in status.last_error
+    assert not world.stored()
+
+
+@pytest.mark.parametrize(
+    ("ledger", "entry", "is_valid"),
+    [
+        (0, 0, True),
+        (0, 2, True),
+        (0, 3, False),
+        (0, -1, False),
+        (-1, 0, True),
+        (-1, 1, True),
+        (-1, 2, False),
+    ],
+)
+def test_a_position_is_that_of_a_message_or_of_the_next_one(
+    ledger: int, entry: int, is_valid: bool
+) -> None:
+    """The last ledger has one entry, and all others have three."""
+    world = World()
+    status = world.request(world.ids[ledger], entry)
+    assert status.state is (OffloadState.SUCCESS if is_valid else OffloadState.ERROR)
+    assert is_valid or "invalid position" in status.last_error
+
+
+def test_a_ledger_that_the_topic_does_not_have_is_no_position() -> None:
+    world = World()
+    for ledger in (-1, world.ids[-1] + 1):
+        assert world.request(ledger).state is OffloadState.ERROR
     assert not world.stored()
 
 

@@ -21,10 +21,10 @@ class Offloader:
     """An offloader that runs until the test ends it."""
 
     def __init__(self) -> None:
-        self.asked: list[int] = []
+        self.asked: list[tuple[int, int]] = []
         self.now = OffloadStatus()
 
-    def start(self, before: int) -> None:
+    def start(self, before: tuple[int, int]) -> None:
         if self.now.state is OffloadState.RUNNING:
             raise OffloadRunning("running")
         self.asked.append(before)
@@ -58,7 +58,7 @@ def test_a_request_reaches_the_offloader_and_another_one_is_refused_meanwhile(
     assert world.ask(f"PUT {TOPIC}/offload", {"ledgerId": 4, "entryId": 2}).status == 204
     refused = world.ask(f"PUT {TOPIC}/offload", {"ledgerId": 5, "entryId": 0})
     assert refused.status == 409
-    assert offloader.asked == [4]
+    assert offloader.asked == [(4, 2)]
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from magnetar_proto.names import TopicName
 async def offload(context: AdminContext, request: Request) -> None:
     """Start to offload the ledgers before a message; 409 if that is running."""
     name = await _topic(serving(context), request)
-    ledger, *_ = message_position_of(request).message
-    await context.owners.ask(start_offload, name, ledger)
+    ledger, entry, *_ = message_position_of(request).message
+    await context.owners.ask(start_offload, name, ledger, entry)
 
 
 async def status(context: AdminContext, request: Request) -> Response:

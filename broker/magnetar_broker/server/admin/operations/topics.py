@@ -27,11 +27,11 @@ async def compaction_status(broker: Broker, name: TopicName) -> dict[str, Any]:
     return {"status": str(compaction.status), "lastError": compaction.last_error}
 
 
-async def start_offload(broker: Broker, name: TopicName, ledger: int) -> None:
-    """Start to offload the ledgers before one; 409 if that is already running."""
+async def start_offload(broker: Broker, name: TopicName, ledger: int, entry: int) -> None:
+    """Start to offload the ledgers before a position; 409 if that is already running."""
     topic = await loaded(broker, name)
     try:
-        topic.offloading.start(ledger)
+        topic.offloading.start((ledger, entry))
     except OffloadRunning as error:
         raise Refused(409, f"{name} is being offloaded: retry when that has ended") from error
 
