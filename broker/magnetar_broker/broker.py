@@ -2,7 +2,7 @@
 
 from functools import partial
 from itertools import count
-from secrets import token_hex
+from uuid import uuid4
 
 from magnetar_broker.authentication.authenticator import Authenticator
 from magnetar_broker.authorization.access import Access
@@ -138,7 +138,7 @@ class Broker:
         # List them before the first topic can create a segment: only these can be orphans.
         present = await present_segments(self.engine)
         await self.names.start()
-        self._start_number = await next_number(self.engine.metadata, STARTS, token_hex(8))
+        self._start_number = await next_number(self.engine.metadata, STARTS, uuid4().hex)
         self.ready = True
         self.jobs.start()
         self.watchdog.start()

@@ -6,9 +6,6 @@ from functools import partial
 from typing import Final
 
 from magnetar_broker.config import Settings
-from magnetar_broker.server.object_stores.credentials import Credentials
-from magnetar_broker.server.object_stores.opening import open_objects
-from magnetar_broker.server.object_stores.places import PlaceRefused
 from magnetar_broker.server.runtime.asyncio_runtime import ThreadWorkers
 from magnetar_storage.errors import Unavailable
 from magnetar_storage.identity import Identity
@@ -31,14 +28,9 @@ def copies_of(
     `identity` returns the identity of the data directory, which is in the names of its objects.
     """
     number = settings.managed_ledger_offload_max_threads
-    credentials = Credentials(
-        settings.s3_managed_ledger_offload_credential_id or "",
-        settings.s3_managed_ledger_offload_credential_secret or "",
-        settings.gcs_managed_ledger_offload_service_account_key_file or "",
-    )
     return TieredCopies(
         store,
-        partial(_open_place, credentials),
+        partial(_open_place, settings),
         lambda: threads.transfers(number),
         READ_AHEAD_BYTES,
         lambda: identity().directory.hex(),  # noqa: PLW0108  (it is not known yet)
@@ -46,7 +38,18 @@ def copies_of(
     )
 
 
-def _open_place(credentials: Credentials, place: str) -> Objects:
+def _open_place(settings: Settings, place: str) -> Objects:
+    """Open the store of objects of a place; called in a thread."""
+    # Here: most brokers have no place, and do without these imports.
+    from magnetar_broker.server.object_stores.credentials import Credentials  # noqa: PLC0415
+    from magnetar_broker.server.object_stores.opening import open_objects  # noqa: PLC0415
+    from magnetar_broker.server.object_stores.places import PlaceRefused  # noqa: PLC0415
+
+    credentials = Credentials(
+        settings.s3_managed_ledger_offload_credential_id or "",
+        settings.s3_managed_ledger_offload_credential_secret or "",
+        settings.gcs_managed_ledger_offload_service_account_key_file or "",
+    )
     try:
         return open_objects(place, credentials)
     except PlaceRefused as error:
