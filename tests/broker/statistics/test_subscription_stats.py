@@ -7,8 +7,9 @@ import pytest
 
 from fakes.compacting import Compacting
 from fakes.keyed import Message
-from fakes.topics import EXCLUSIVE, SHARED, TopicWorld, entry
+from fakes.topics import EXCLUSIVE, KEY_SHARED, SHARED, TopicWorld, entry
 from magnetar_broker.base.metadata_keys import topic_key
+from magnetar_broker.dispatch.entry_source import RETRY_SECONDS
 from magnetar_broker.limits.topic_limits import TopicLimits
 from magnetar_broker.policies.policy import Policy
 from magnetar_broker.policies.table import DISPATCH_RATE, SUBSCRIPTION_DISPATCH_RATE
@@ -17,6 +18,7 @@ from magnetar_broker.statistics.blockers import why_not_delivering
 from magnetar_broker.statistics.internal import MAX_RANGES, internal_stats
 from magnetar_broker.statistics.subscription_stats import WantedStatistics
 from magnetar_broker.statistics.topic_stats import topic_stats
+from magnetar_storage.errors import Unavailable
 from magnetar_storage.log.log_record import LogRecord
 from magnetar_storage.log.roll_limits import RollLimits
 
@@ -130,6 +132,21 @@ def test_damage_at_which_a_subscription_stops_is_explained(consumers: bool) -> N
     assert found["damaged"] == [
         {"ledgerId": segment, "firstEntryId": 0, "lastEntryId": 0, "file": "file", "why": "rot"}
     ]
+
+
+@pytest.mark.parametrize("kind", [EXCLUSIVE, SHARED, KEY_SHARED])
+def test_a_read_that_fails_and_is_repeated_is_explained(kind: int) -> None:
+    world = TopicWorld(cache_bytes=0)
+    world.publish(b"0")
+    world.store.read_failure = Unavailable("the device does not answer")
+    world.subscribe(permits=10, earliest=True, sub_type=kind)
+    found = world.do(why_not_delivering(world.topic, world.subscription(), None))
+    assert found["blocker"] == "read_error" and found["readError"] == "the device does not answer"
+    assert "readsFrom" not in found, "it is in the store"
+    world.store.read_failure = None
+    world.clock.advance(RETRY_SECONDS)
+    found = world.do(why_not_delivering(world.topic, world.subscription(), None))
+    assert found["blocker"] == "caught_up" and "readError" not in found
 
 
 def test_damage_further_on_is_listed_and_is_no_reason_yet() -> None:
