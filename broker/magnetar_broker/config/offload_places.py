@@ -5,9 +5,10 @@ The text has the form of a URL: `s3://bucket/prefix?endpoint=...&region=...`,
 objects is opened by it, so equal texts are the same store.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, unquote, urlencode, urlsplit
 
 from magnetar_broker.config.domains import OffloadDriver
 
@@ -37,9 +38,12 @@ def place_of(
     """
     if driver is OffloadDriver.FILES:
         return _directory(uri)
-    path = quote(bucket.strip("/"), safe="/")
-    if not path:
+    name, *prefix = bucket.strip("/").split("/")
+    if not name:
         raise ValueError(f"the driver {driver} needs a bucket, and none is set")
+    if not re.fullmatch(r"[-.\w]+", name, re.ASCII) or {"", ".", ".."} & {*prefix}:
+        raise ValueError(f"{bucket!r} is not a bucket: expected its name, or name/prefix")
+    path = "/".join((name, *map(quote, prefix)))
     if endpoint:
         _check_endpoint(endpoint)
     found = {"account": account, "endpoint": endpoint, "region": region}
@@ -50,11 +54,20 @@ def place_of(
 def _directory(uri: str) -> str:
     if not uri:
         raise ValueError("the driver filesystem needs fileSystemURI, and it is not set")
-    parts = urlsplit(uri)
-    is_local = parts.scheme in ("", "file") and parts.netloc in ("", "localhost")
-    if not is_local or not parts.path.startswith("/") or parts.query or parts.fragment:
+    path = uri if uri.startswith("/") else _path_in(uri)
+    if not path.strip("/"):
         raise ValueError(f"fileSystemURI is {uri}: expected file:///DIRECTORY")
-    return f"file://{parts.path.rstrip('/') or '/'}"
+    return f"file://{quote(path.rstrip('/'))}"
+
+
+def _path_in(uri: str) -> str:
+    """Return the path that a URI names on this machine; "" if it names none."""
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        return ""
+    is_here = parts.scheme == "file" and parts.netloc in ("", "localhost")
+    return unquote(parts.path) if is_here and not (parts.query or parts.fragment) else ""
 
 
 def _check_endpoint(endpoint: str) -> None:
@@ -65,7 +78,8 @@ def _check_endpoint(endpoint: str) -> None:
         raise ValueError("the service endpoint is not a URL") from None
     if has_user:  # promise: credentials do not become part of a place, which is shown
         raise ValueError("the service endpoint contains credentials: give them in the settings")
-    if parts.scheme not in ("http", "https") or not host:
+    is_plain = not (parts.query or parts.fragment)
+    if parts.scheme not in ("http", "https") or not host or not is_plain:
         raise ValueError(f"the service endpoint is {endpoint}: expected http://... or https://...")
 
 

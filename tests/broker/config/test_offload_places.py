@@ -1,17 +1,23 @@
 """The text of the place that ledgers are offloaded to, from settings and members of policies."""
 
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from magnetar_broker.config.domains import OffloadDriver
 from magnetar_broker.config.load import ConfigError, interpret
-from magnetar_broker.config.offload_places import MEMBERS, driver_named, place_among, place_of
+from magnetar_broker.config.offload_places import (
+    MEMBERS,
+    SCHEMES,
+    driver_named,
+    place_among,
+    place_of,
+)
 from magnetar_broker.config.settings import KEYS, Settings
 from magnetar_broker.config.values import HIDDEN
+from magnetar_broker.server.object_stores.places import parse
 
 S3 = {"managedLedgerOffloadDriver": "aws-s3"}
 
@@ -34,6 +40,8 @@ S3 = {"managedLedgerOffloadDriver": "aws-s3"}
         ("azureblob", {"bucket": "c", "account": "a"}, "azure://c?account=a"),
         ("filesystem", {"uri": "file:///mnt/cold/"}, "file:///mnt/cold"),
         ("filesystem", {"uri": "/mnt/cold"}, "file:///mnt/cold"),
+        ("filesystem", {"uri": "/mnt/a b?"}, "file:///mnt/a%20b%3F"),
+        ("filesystem", {"uri": "file:///mnt/a%20b"}, "file:///mnt/a%20b"),
         ("filesystem", {"uri": "file://localhost/mnt"}, "file:///mnt"),
     ],
 )
@@ -53,6 +61,13 @@ def test_places(driver: str, more: dict[str, str], place: str) -> None:
         ("filesystem", {"uri": "hdfs://host:9000"}, "expected file:///"),
         ("filesystem", {"uri": "file://host/share"}, "expected file:///"),
         ("filesystem", {"uri": "relative"}, "expected file:///"),
+        ("filesystem", {"uri": "file:///"}, "expected file:///"),
+        ("filesystem", {"uri": "file:///d?x=1"}, "expected file:///"),
+        ("filesystem", {"uri": "file://[::1"}, "expected file:///"),
+        ("aws-s3", {"bucket": "b", "endpoint": "http://host?x=1"}, "expected http"),
+        ("aws-s3", {"bucket": "b c"}, "is not a bucket"),
+        ("google-cloud-storage", {"bucket": "b//p"}, "is not a bucket"),
+        ("azureblob", {"bucket": "b/../p"}, "is not a bucket"),
     ],
 )
 def test_values_that_name_no_place(driver: str, more: dict[str, str], why: str) -> None:
@@ -66,16 +81,30 @@ def test_credentials_are_never_a_part_of_a_place() -> None:
     assert "secret" not in str(refused.value)
 
 
+PREFIXES = st.lists(st.text(min_size=1).filter(lambda part: "/" not in part), max_size=3)
+
+
 @given(
     st.sampled_from([one for one in OffloadDriver if one is not OffloadDriver.FILES]),
-    st.text(min_size=1).map(lambda text: text.strip("/")).filter(bool),
+    PREFIXES,
     st.text(),
 )
-def test_every_bucket_can_be_read_back(driver: OffloadDriver, bucket: str, region: str) -> None:
-    parts = urlsplit(place_of(driver, bucket, region))
-    assert parts.scheme in {"s3", "gs", "azure"}
-    assert not parts.fragment
-    assert parse_qs(parts.query, keep_blank_values=True) == ({"region": [region]} if region else {})
+def test_every_place_is_one_that_stores_are_opened_by(
+    driver: OffloadDriver, prefix: list[str], region: str
+) -> None:
+    assume(not {".", ".."} & {*prefix})
+    is_s3 = SCHEMES[driver] == "s3"
+    place = parse(place_of(driver, "/".join(("b", *prefix)), region if is_s3 else ""))
+    assert (place.scheme, place.bucket) == (SCHEMES[driver], "b")
+    assert place.prefix == "/".join(prefix)
+    assert place.options == ({"region": region} if is_s3 and region else {})
+
+
+@given(PREFIXES.filter(bool))
+def test_every_directory_is_a_place_too(parts: list[str]) -> None:
+    path = "/" + "/".join(parts)
+    place = parse(place_of(OffloadDriver.FILES, uri=path))
+    assert (place.scheme, place.prefix) == ("file", path)
 
 
 @pytest.mark.parametrize("name", ["aws-s3", "AWS-S3", "s3", "Filesystem"])
