@@ -115,8 +115,8 @@ class TieredStorage:
     )
     file_system_uri: str | None = setting(
         TEXT,
-        "Directory of the driver filesystem, as file:///DIRECTORY. It must be on another file "
-        "system than the data directory to save space there.",
+        "Directory of the driver filesystem, as file:///DIRECTORY. It must exist; on another file "
+        "system than the data directory it saves space there.",
         default=None,
         name="fileSystemURI",
     )
