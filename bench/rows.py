@@ -14,6 +14,7 @@ from bench.scenarios import Trial, catch_up, crash, fan_out, latency, publish, s
 from bench.servers import SERVERS, Magnetar, Pulsar, Server
 from bench.sharing import share
 from bench.spark import reads, writes
+from bench.takeover import takeover
 from bench.transactions import transact
 from bench.usage import Measures
 from bench.workers import publish_spread
@@ -112,6 +113,10 @@ ROWS: dict[str, Row] = {
     "workers-2": Row(
         "publish {} on 2 workers",
         publish_spread, MANY_TOPICS, 300_000, OURS, settings={"magnetarWorkers": "2"},
+    ),
+    "takeover": Row(
+        "kill -9 of the controller at 1,000 msg/s on 2 workers",
+        takeover, SMALL, 8000, OURS, fresh=True, settings={"magnetarWorkers": "2"},
     ),
     "connections": Row(
         "2,000 connections with a producer each", connections, SMALL, 2000, OURS, fresh=True

@@ -304,6 +304,7 @@ MEASURES = {
     "client-latency": {"p50_ms", "p99_ms", "official_p50_ms", "of_official"},
     "client": RATIO,
     "workers": RATE,
+    "takeover": {"msg_per_s", "calm_gap_ms", "publish_gap_ms", "opening_gap_ms"},
     "start": START,
     "crash": START | {"stored_gb"},
 }
@@ -314,7 +315,7 @@ MAY_BE_NEGATIVE = {"holes_mib", "topic_kib"}
 MEASURED = (
     *("publish-100x100", "topics-1000", "dedup-100", "tail-100x100", "catch-up-100", "fan-out"),
     *("latency", "shared", "key_shared", "holes", "topics-10k", "txn-100", "client-send"),
-    *("client-receive-batched", "client-latency", "workers-2", "start", "crash"),
+    *("client-receive-batched", "client-latency", "workers-2", "takeover", "start", "crash"),
 )
 """One row of each kind."""
 TINY = 0.003

@@ -10,6 +10,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from itertools import count
 
+import psutil
+
 from crash.lives import BUNDLES, Lives, WorkersLives
 from crash.owners import owner_of
 from magnetar_proto.names import TopicName
@@ -57,9 +59,10 @@ def owners_of_probes(broker: RunningBroker) -> list[int]:
 
 def pids_of(broker: RunningBroker) -> dict[str, int]:
     """The processes of a broker besides its supervisor, by name, as it has logged them."""
-    started_last = broker.log.rpartition("controller is process")
-    found = re.findall(r"(controller|worker-\d+) is process (\d+)", "".join(started_last[1:]))
-    return {name: int(pid) for name, pid in found}
+    found = re.findall(r"(controller|worker-\d+) is process (\d+)", broker.log)
+    # The log has those of earlier starts, too, which may have had more workers.
+    present = {child.pid for child in psutil.Process(broker.pid).children()}
+    return {name: int(pid) for name, pid in found if int(pid) in present}
 
 
 class Processes:
@@ -186,23 +189,21 @@ class Worker(Victim):
 
 
 class Controller(Victim):
-    """The controller: the supervisor stops the workers, and starts everything again."""
+    """The controller: the workers serve their topics, and clients of these notice nothing."""
+
+    @property
+    def ended(self) -> list[Lives]:
+        return []
 
     def strike(self) -> None:
-        pids = pids_of(self.broker)
-        self._all = Processes(pids.values())
-        self._end_lives()
-        os.kill(pids[CONTROLLER], signal.SIGKILL)
+        pid = pids_of(self.broker)[CONTROLLER]
+        self._process = Processes([pid])
+        os.kill(pid, signal.SIGKILL)
 
     def recover(self) -> None:
-        self._all.await_end()
-        self._all.close()
-        self._end_lives()  # once more: what was sent while they stopped may have been stored
-        self._begin_lives(self._await_all)
-
-    def _await_all(self) -> None:
-        for number in range(self.lives.workers):
-            self._await_worker(number)
+        self._process.await_end()
+        self._process.close()
+        owners_of_probes(self.broker)  # answered by the next one
 
 
 class Supervisor(Victim):

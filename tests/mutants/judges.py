@@ -77,6 +77,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         "broker/server/processes/test_dynamic_settings.py", "clients/test_reload.py",
     ),
     "broker/policies": (
+        "broker/names/workers/test_controller_replaced.py",
         "broker/names/workers/test_distributed.py", "broker/names/test_bundle_changes.py",
         "broker/names/test_policy_enforcement.py", "broker/server/admin/test_permissions.py",
     ),
@@ -102,6 +103,8 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         "broker/producers/test_deduplication.py",
         "broker/server/processes/test_dynamic_settings.py",
         "broker/damage/test_skip_damaged.py",
+        "broker/names/workers/test_controller_replaced.py",
+        "broker/names/workers/test_distributed_histories.py",
     ),
     "client/consuming": RECEIVING,
     "client/consuming/receiver.py": ("broker/server/admin/test_damage.py",),

@@ -15,19 +15,8 @@ from magnetar_storage.interfaces import (
     Versioned,
 )
 
-
-async def become_directory(
-    metadata: MetadataStore, ttl_seconds: float, at_loss: Callable[[], None]
-) -> Guard:
-    """Take over from any former directory of names, whose writes are refused from now on.
-
-    The returned guard holds until another process calls this, or until this process has not renewed
-    its lease for `ttl_seconds`; `at_loss` is called when the lease has ended.
-    """
-    lease = await metadata.lease(ttl_seconds)
-    version = await metadata.put(DIRECTORY, b"{}", lease=lease)
-    lease.when_lost(at_loss)
-    return Guard(DIRECTORY, version)
+NOT_YET = Guard(DIRECTORY, 0)
+"""The guard of a process before it is the directory: it never holds."""
 
 
 class GuardedMetadata:
@@ -39,9 +28,20 @@ class GuardedMetadata:
     __slots__ = ("_guard", "_store")
 
     def __init__(self, store: MetadataStore, guard: Guard | None) -> None:
-        """`guard` is None where no other process can become the directory."""
+        """`guard` is None where no other process can become the directory, otherwise `NOT_YET`."""
         self._store = store
         self._guard = guard
+
+    async def lead(self, ttl_seconds: float, at_loss: Callable[[], None]) -> None:
+        """Take over from any former directory, whose writes are refused from now on.
+
+        The guard holds until another process does this, or until this one has not renewed its lease
+        for `ttl_seconds`.  `at_loss` is called when the lease has ended.
+        """
+        lease = await self._store.lease(ttl_seconds)
+        version = await self._store.put(DIRECTORY, b"{}", lease=lease)
+        lease.when_lost(at_loss)
+        self._guard = Guard(DIRECTORY, version)
 
     async def get(self, key: str) -> Versioned | None:
         return await self._store.get(key)

@@ -24,11 +24,20 @@ class SuccessiveLinks:
         self._link = link
         self._changed.release()
 
+    @property
+    def latest(self) -> Link | None:
+        """The link to the latest process, which may have ended; None before the first one."""
+        return self._link
+
     def close(self) -> None:
         """End the link, and wait for no later one."""
-        self._is_closed = True
         if self._link is not None:
             self._link.close()
+        self.wait_no_longer()
+
+    def wait_no_longer(self) -> None:
+        """Wait for no later link: requests fail if the process has ended, or ends."""
+        self._is_closed = True
         self._changed.release()
 
     async def present(self) -> Link:

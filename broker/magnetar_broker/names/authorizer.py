@@ -84,8 +84,13 @@ class Authorizer:
             self._is_checked = False
         if not self._is_checked:
             # promise: who ceases to be a super-user loses what is open
-            await self._changed(await self._namespaces.names())
+            await self.check_all()
             self._is_checked = True
+
+    async def check_all(self) -> None:
+        """Call `changed` for all namespaces, if authorization is on."""
+        if self.rules is not None:
+            await self._changed(await self._namespaces.names())
 
     async def _changed(self, namespaces: Iterable[str]) -> None:
         """Call `changed` for each namespace; raise the first of several errors after all calls."""

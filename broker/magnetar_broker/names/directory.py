@@ -185,9 +185,17 @@ class Directory:
         return self.opening.serving
 
     async def start(self) -> None:
-        """Load the names that are kept in memory, and create missing default namespaces."""
+        """Load the names that are kept in memory, and serve."""
+        await self.load()
+        await self.serve()
+
+    async def load(self) -> None:
+        """Load the names that are kept in memory; no topic needs to be reached."""
         await self.namespaces.start()
         await self.reload()
+
+    async def serve(self) -> None:
+        """Continue interrupted deletions, create missing default namespaces, and serve."""
         await self.deletion.resume()
         for name in (*SYSTEM_NAMESPACES, *self.settings.bootstrap_namespaces):
             await self.namespaces.ensure(NamespaceName.parse(name))

@@ -11,7 +11,8 @@ that writes the bundle's topics, which does not depend on the tables of other pr
   former writer appends.
 
 A worker's lease is its link: a worker that has ended owns its bundles again when its next process
-has joined.  The table is in memory, since at a start of the broker no worker has a topic loaded.
+has joined.  The table is in memory: at a start of the broker no worker has a topic loaded, and a
+controller that replaces another one gets the table from the workers (`take_over`).
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -147,6 +148,15 @@ class Placement:
         self.owners.forget(namespace)
         for link in self._links.all():
             link.notify(UNPLACED, namespace)
+
+    def take_over(self, namespace: str, placed: Placed) -> None:
+        """Keep the owners that a former controller has chosen, unless others are known already.
+
+        Whichever line of the table is kept: topics that are loaded elsewhere are closed there
+        before their owner loads them.
+        """
+        if self.owners.of(namespace) is None:
+            self._place(namespace, placed)
 
     def _place(self, namespace: str, placed: Placed) -> None:
         """Change the table of every process; the order of changes is the same in all."""

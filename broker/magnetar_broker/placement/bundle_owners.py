@@ -1,7 +1,7 @@
 """The owner of each bundle: a table that every process of a broker with several workers has."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from magnetar_broker.config.listeners import ListenerUrls
@@ -101,10 +101,17 @@ def values_of(namespace: str, placed: Placed) -> tuple[str, tuple[int, ...], tup
     return namespace, placed.bundles.boundaries, placed.workers
 
 
+def placed_of(
+    namespace: str, boundaries: Sequence[int], workers: Sequence[int]
+) -> tuple[str, Placed]:
+    """Return the line of the table of which these are the values."""
+    return namespace, Placed(Bundles(tuple(boundaries)), tuple(workers))
+
+
 def following(owners: BundleOwners) -> Mapping[str, Handler]:
     """Return the handlers of a process whose table follows the controller's."""
 
-    def place(namespace: str, boundaries: tuple[int, ...], workers: tuple[int, ...]) -> None:
-        owners.place(namespace, Placed(Bundles(tuple(boundaries)), tuple(workers)))
+    def place(*values: Any) -> None:
+        owners.place(*placed_of(*values))
 
     return {PLACED: place, UNPLACED: owners.forget, CURRENT: lambda: None}

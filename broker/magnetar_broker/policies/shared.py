@@ -1,18 +1,18 @@
 """Policies that other processes view, over links."""
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 from magnetar_broker.base.guarded_metadata import GuardedMetadata
 from magnetar_broker.config import Settings
-from magnetar_broker.ipc.link import Handler, Link
+from magnetar_broker.ipc.link import Link
 from magnetar_broker.policies.effective import StoredPolicies
 from magnetar_broker.policies.policy import Subject, subject_named
 from magnetar_broker.policies.stored import Policies
 from magnetar_broker.policies.view import PolicyView
 
-LEARN = "policies.learn"
+LEARN, LEARNED = "policies.learn", "policies.learned"
+"""The messages to a view: the values of a subject, and that it has got all that are known."""
 
 
 class SharedPolicies(Policies):
@@ -31,6 +31,7 @@ class SharedPolicies(Policies):
         # promise: a worker that is started again learns the policies
         for subject, stored in self.all():
             _send(link, subject, stored)
+        link.notify(LEARNED)
         self._views.append(link)
         link.when_ended(partial(self._views.remove, link))
 
@@ -46,11 +47,30 @@ def _send(link: Link, subject: Subject, stored: StoredPolicies | None) -> None:
     link.notify(LEARN, str(subject), values)
 
 
-def learning(view: PolicyView) -> Mapping[str, Handler]:
-    """Return the handlers of a process with a view."""
+class Learning:
+    """Keeps a view up to date, over the links to successive owners of the policies."""
 
-    def learn(name: str, values: tuple[str, dict[str, Any]] | None) -> None:
-        stored = None if values is None else StoredPolicies(*values, version=None)
-        view.learn(subject_named(name), stored)
+    def __init__(self, view: PolicyView) -> None:
+        self._view = view
 
-    return {LEARN: learn}
+    def serve(self, link: Link) -> None:
+        """Learn from an owner; call it before the link is connected."""
+        told: set[Subject] | None = set()  # None when everything has been told once
+
+        def learn(name: str, values: tuple[str, dict[str, Any]] | None) -> None:
+            subject = subject_named(name)
+            if told is not None:
+                told.add(subject)
+            stored = None if values is None else StoredPolicies(*values, version=None)
+            self._view.learn(subject, stored)
+
+        def learned() -> None:
+            nonlocal told
+            for subject, _ in list(self._view.all()):
+                if told is not None and subject not in told:
+                    # promise: policies that were deleted while their owner was replaced are
+                    #   forgotten
+                    self._view.learn(subject, None)
+            told = None
+
+        link.serve({LEARN: learn, LEARNED: learned})

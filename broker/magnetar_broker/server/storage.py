@@ -56,8 +56,8 @@ class WorkerStorage(Protocol):
     def journal(self) -> JournalStats:
         """The figures of commit rounds; all zero if the engine has none."""
 
-    def serve_controller(self) -> None:
-        """Serve the storage of the controller; called before its link is connected."""
+    def serve_controller(self, link: Link) -> None:
+        """Serve the storage of a controller; called before the link to it is connected."""
 
     def serve(self, link: Link) -> None:
         """Serve the storage of another worker; called before the link to it is connected."""
@@ -67,6 +67,9 @@ class WorkerStorage(Protocol):
 
         Waits for all workers.  Raises the error that prevents the start.
         """
+
+    async def rejoin(self, link: Link) -> None:
+        """Tell a controller, which follows another one, what is stored while topics are served."""
 
     def stop(self) -> None:
         """Give up this worker's part of a snapshot; called before the topics are closed."""
@@ -125,12 +128,13 @@ class SharedStorage(Protocol):
         settings: Settings,
         process: ProcessRuntime,
         number: int,
-        controller: Link,
+        controllers: SuccessiveLinks,
         others: Mapping[int, SuccessiveLinks],
     ) -> AbstractAsyncContextManager[WorkerStorage]:
         """Open the part of a worker, and recover it from a crash.
 
-        No link is connected yet; `others` are those to the other workers, by number.
+        `controllers` are the links to one controller after the other, and `others` those to the
+        other workers, by number.  There is no link yet.
         """
 
 

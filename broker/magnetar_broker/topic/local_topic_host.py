@@ -155,6 +155,17 @@ class LocalTopicHost:
         if name.is_persistent:
             await Log.remove(topic_key(name), self._engine)
 
+    def held(self) -> list[TopicName]:
+        """Return the topics that are loaded, or are evicted and not closed yet."""
+        return [*(topic.name for topic in self.topics), *self._evicted]
+
+    async def close_evicted(self) -> None:
+        """Close the topics that were evicted and then neither unloaded nor erased."""
+        try:
+            await for_each(self._engine, list(self._evicted), self.unload)
+        except StorageError as error:
+            logger.error("topics that were closed recover when they are opened: %s", error)
+
     # Permissions -----------------------------------------------------------------------------
 
     async def reauthorize(self, namespace: str, grants: Grants) -> None:
@@ -194,6 +205,15 @@ class LocalTopicHost:
             await for_each(self._engine, list(self.topics), self._configured)
         finally:
             self.shared_limits.rates.release()  # promise: a rate that was given up holds nobody up
+
+    async def catch_up(self) -> None:
+        """Apply settings and policies that were changed while this process could not be asked.
+
+        Raises `StorageError` if a topic cannot apply them; all others have applied them.
+        """
+        # promise: what the controller did not have applied before it ended is applied
+        await for_each(self._engine, list(self.topics), self._configured)
+        self.shared_limits.rates.release()
 
     async def _configured(self, topic: AnyTopic) -> None:
         await self._apply(topic, partial(topic.settings_changed, self._limits))

@@ -12,7 +12,7 @@ from broker.names.workers.distributed_worlds import World
 from effort import examples
 from fakes.logs import LogWorld
 from fakes.world import ManualPromise
-from magnetar_broker.base.guarded_metadata import GuardedMetadata, become_directory
+from magnetar_broker.base.guarded_metadata import NOT_YET, GuardedMetadata
 from magnetar_broker.base.metadata_keys import DIRECTORY, TOPICS
 from magnetar_storage.errors import Corrupt, Fenced
 from magnetar_storage.interfaces import Guard, Listed, Versioned
@@ -37,7 +37,7 @@ def _all(world: World) -> Sequence[Listed]:
 
 def take_over(world: World) -> None:
     """Let another process become the directory."""
-    world.do(become_directory(world.metadata, 30, lambda: None))
+    world.do(GuardedMetadata(world.metadata, NOT_YET).lead(30, lambda: None))
 
 
 def lose_lease(world: World) -> None:
@@ -81,7 +81,7 @@ def test_a_directory_that_is_replaced_during_changes_writes_no_more(
     changing = [begin(world, name) for name in names]
     for _ in range(steps):
         world.clock.step()
-    taking = world.begin(become_directory(world.metadata, 30, lambda: None))
+    taking = world.begin(GuardedMetadata(world.metadata, NOT_YET).lead(30, lambda: None))
     while not taking.done():
         assert world.clock.step()
     before = _of_directory(world)
@@ -108,11 +108,23 @@ def _of_directory(world: World) -> dict[str, Versioned | Corrupt]:
 
 def test_a_directory_that_has_lost_its_lease_is_told() -> None:
     world, lost = LogWorld(), list[str]()
-    world.do(become_directory(world.metadata, 30, lambda: lost.append("lost")))
+    world.do(GuardedMetadata(world.metadata, NOT_YET).lead(30, lambda: lost.append("lost")))
     assert lost == []
     world.do(world.metadata.close())
     assert lost == ["lost"]
     assert world.do(world.metadata.get(DIRECTORY)) is None
+
+
+def test_a_process_that_is_not_the_directory_yet_writes_nothing() -> None:
+    world = LogWorld()
+    metadata = GuardedMetadata(world.metadata, NOT_YET)
+    with pytest.raises(Fenced):
+        world.do(metadata.put("/key", b"value"))
+    world.do(metadata.lead(30, lambda: None))
+    world.do(metadata.put("/key", b"value"))
+    world.do(GuardedMetadata(world.metadata, NOT_YET).lead(30, lambda: None))
+    with pytest.raises(Fenced):
+        world.do(metadata.delete("/key"))
 
 
 def test_a_store_without_a_guard_writes() -> None:

@@ -12,7 +12,7 @@ from magnetar_broker.base.guarded_metadata import GuardedMetadata
 from magnetar_broker.config import Settings
 from magnetar_broker.ipc import link as links
 from magnetar_broker.policies.effective import StoredPolicies
-from magnetar_broker.policies.shared import SharedPolicies, learning
+from magnetar_broker.policies.shared import Learning, SharedPolicies
 from magnetar_broker.policies.view import PolicyView
 
 NAMESPACE = "public/default"
@@ -26,7 +26,7 @@ def test_a_view_that_is_lost_while_policies_are_sent_does_not_keep_them_from_oth
     stuck, other = Joined(clock), Joined(clock)
     view = PolicyView(Settings())
     for joined in (stuck, other):
-        joined.right.serve(learning(view if joined is other else PolicyView(Settings())))
+        Learning(view if joined is other else PolicyView(Settings())).serve(joined.right)
         joined.connect()
         policies.share(joined.left)
     stuck.left.pause()

@@ -39,14 +39,28 @@ class DistributedTopicHost:
 
     # The workers ----------------------------------------------------------------------------
 
-    def join(self, worker: int, link: Link) -> None:
-        """Add a worker, which loads topics until its link ends or the worker leaves."""
+    def hold(self, link: Link, names: list[TopicName]) -> None:
+        """Let a worker that served a former controller write the metadata of its topics.
+
+        It has them loaded, or loads, closes or deletes them for that controller, until it joins.
+        """
+        # promise: topics that a worker has loaded go on while the controller is replaced
+        self._in_change.update(dict.fromkeys(names, link))
+
+    def join(self, worker: int, link: Link, loaded: list[TopicName]) -> None:
+        """Add a worker, which loads topics until its link ends or the worker leaves.
+
+        It has loaded the topics `loaded`, for a former controller.
+        """
+        self.ended(link)  # what it held for the former controller has ended
+        for name in loaded:
+            self.changed(link, name, True)
         # promise: workers start with the changed settings
         link.notify("topic_host.settings", self.changed_settings)
         for namespace, placed in self._placement.owners.all():
             # promise: a worker that joins learns the owners of bundles
             link.notify(PLACED, *values_of(namespace, placed))
-        self.links.join(worker, link, partial(self._ended, link))
+        self.links.join(worker, link, partial(self.ended, link))
 
     async def link_of(self, name: TopicName) -> Link:
         """Return the link to the worker that has loaded a topic, or should load it.
@@ -82,7 +96,8 @@ class DistributedTopicHost:
             if not others:
                 del self._of_namespace[name.namespace_name]
 
-    def _ended(self, link: Link) -> None:
+    def ended(self, link: Link) -> None:
+        """Note that a worker's link has ended, and with it all its topics."""
         for name in [name for name, owner in self._loaded.items() if owner is link]:
             self.changed(link, name, False)
         for name in [name for name, worker in self._in_change.items() if worker is link]:
@@ -97,6 +112,10 @@ class DistributedTopicHost:
         worker = self._placement.owners.worker_of(name)
         link = self._loaded.get(name)
         return link is not None and worker is not None and link is self.links.of(worker)
+
+    def out_of_place(self) -> list[TopicName]:
+        """Return the topics that are loaded elsewhere than at the owner of their bundle."""
+        return [name for name in self._loaded if not self.is_in_place(name)]
 
     def loaded(self, namespace: str) -> list[TopicName]:
         return list(self._of_namespace.get(namespace, ()))

@@ -1,7 +1,12 @@
 """Requests of workers to the directory of names, answered in the controller."""
 
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
 from magnetar_broker.authorization.rules import AccessRequest, RequiredPermission
-from magnetar_broker.base.errors import NotReady
+from magnetar_broker.base.errors import BrokerError, NotReady
+from magnetar_broker.base.parallel import for_each
 from magnetar_broker.base.waiters import Waiters
 from magnetar_broker.ipc.link import Handler, Link
 from magnetar_broker.names.directory import Directory
@@ -9,9 +14,13 @@ from magnetar_broker.names.topic_lists import Change, TopicList
 from magnetar_broker.names.topic_pattern import TopicPattern
 from magnetar_broker.names.workers.distributed_topic_host import DistributedTopicHost
 from magnetar_broker.placement.assignments import Placement
+from magnetar_broker.placement.bundle_owners import placed_of
 from magnetar_broker.policies.shared import SharedPolicies
 from magnetar_broker.schemas.values import registered_values, schema_of_values
 from magnetar_proto.names import TopicName
+from magnetar_storage.errors import StorageError
+
+logger = logging.getLogger(__name__)
 
 
 class NameRequests:
@@ -23,18 +32,62 @@ class NameRequests:
         placement: Placement,
         topic_host: DistributedTopicHost,
         policies: SharedPolicies,
+        become_directory: Callable[[], Awaitable[None]],
     ) -> None:
+        """`become_directory` ends the writes of any former directory, and permits those of this."""
         self.directory = directory
         self.placement = placement
         self.topic_host = topic_host
         self.policies = policies
+        self._become_directory = become_directory
+        self._here: set[int] = set()
+        """The workers that have asked to join."""
+        self._replaces_another = False
+        """Whether a worker has served a former controller."""
+        self._is_loaded = False
+        self._all_here = Waiters(directory.runtime.clock)
+        self._loaded = Waiters(directory.runtime.clock)
         self._started = Waiters(directory.runtime.clock)
 
     async def start(self) -> None:
-        """Start the directory when all workers have joined, and then let them continue."""
+        """Load the directory when all workers are here, start it, and then let them continue.
+
+        Not before: only all of them together know which topics are loaded, and where.
+        """
+        while len(self._here) < self.placement.owners.workers:
+            await self._all_here.wait()
+        await self._become_directory()
+        # promise: what the directory has in memory was read after the former one's last write
+        await self.directory.load()
+        self._is_loaded = True
+        self._loaded.release()
         await self.topic_host.links.complete()
-        await self.directory.start()
+        await self.directory.serve()
         self._started.release()
+        if self._replaces_another:
+            self.directory.runtime.tasks.spawn(self._complete())
+
+    async def _complete(self) -> None:
+        """Complete the moves and changes of permissions that a former controller has begun."""
+        opening, authorizer = self.directory.opening, self.directory.authorizer
+        try:
+            # promise: a move that a former controller has begun is completed
+            await for_each(self.directory.runtime, self.topic_host.out_of_place(), opening.move)
+            # promise: a change of permissions that a former controller has stored is enforced
+            await authorizer.check_all()
+        except (BrokerError, StorageError) as error:
+            logger.error("what a former controller has begun is not all completed: %s", error)
+
+    async def here(self, worker: int, table: list[tuple[Any, ...]], has_loaded: bool) -> None:
+        """Note that a worker is there, with its table of owners; return when it may join."""
+        for values in table:
+            # promise: a bundle keeps its owner when the controller is replaced
+            self.placement.take_over(*placed_of(*values))
+        self._replaces_another |= has_loaded
+        self._here.add(worker)
+        self._all_here.release()
+        if not self._is_loaded:
+            await self._loaded.wait()
 
     async def started(self) -> None:
         """Wait until the directory can be used."""
@@ -59,7 +112,8 @@ class _OfWorker:
         self._watchers: dict[int, _LinkedWatcher] = {}
         self.handlers: dict[str, Handler] = {
             "topic_host.changed": self._changed,
-            "names.start": self._start,
+            "names.hold": self._hold,
+            "names.join": self._join,
             "names.stop": self._stop,
             "names.authorize": self._authorize,
             "names.open": self._open,
@@ -76,6 +130,7 @@ class _OfWorker:
 
     def end(self) -> None:
         """Note that the link has ended."""
+        self._requests.topic_host.ended(self._link)
         for number in list(self._watchers):
             self._unwatch(number)
 
@@ -84,11 +139,21 @@ class _OfWorker:
     def _changed(self, name: str, is_loaded: bool) -> None:
         self._requests.topic_host.changed(self._link, TopicName.parse(name), is_loaded)
 
-    async def _start(self) -> None:
+    def _hold(self, names: list[str]) -> None:
+        self._requests.topic_host.hold(self._link, list(map(TopicName.parse, names)))
+
+    async def _join(self, loaded: list[str], table: list[tuple[Any, ...]]) -> None:
+        requests, names = self._requests, list(map(TopicName.parse, loaded))
+        await requests.here(self._worker, table, bool(table))
+        for name in dict.fromkeys(name.base for name in names):
+            # promise: the policies of topics that are loaded are in memory
+            await requests.policies.load(name)
+        if self._link.has_ended:
+            return
         # Share the policies before topics are loaded: topics need them.
-        self._requests.policies.share(self._link)
-        self._requests.topic_host.join(self._worker, self._link)
-        await self._requests.started()
+        requests.policies.share(self._link)
+        requests.topic_host.join(self._worker, self._link, names)
+        await requests.started()
         # Resume the deletions that the end of the worker's former process interrupted.
         self._directory.runtime.tasks.spawn(self._directory.deletion.resume())
 

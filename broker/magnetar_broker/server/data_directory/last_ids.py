@@ -26,12 +26,16 @@ class LastIds:
         """Use the link to a worker that has started, or started again."""
         self._links[worker] = link
 
-    async def join(self, worker: int, last: SegmentId) -> SegmentId:
-        """Return the id above which a worker's ids begin; waits until all have reported theirs."""
+    def rejoin(self, worker: int, last: SegmentId) -> None:
+        """Take the last id of a worker that has joined a former process of this one."""
         self._last[worker] = last
         if len(self._last) == self._workers:
             self._complete.release()
-        else:
+
+    async def join(self, worker: int, last: SegmentId) -> SegmentId:
+        """Return the id above which a worker's ids begin; waits until all have reported theirs."""
+        self.rejoin(worker, last)
+        if len(self._last) < self._workers:
             await self._complete.wait()
         return await self._largest(worker)
 

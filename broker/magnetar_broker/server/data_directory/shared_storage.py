@@ -11,10 +11,10 @@ from functools import partial
 from magnetar_broker.base.errors import NotReady
 from magnetar_broker.config import Settings
 from magnetar_broker.ipc.link import Link
-from magnetar_broker.ipc.metadata import RemoteMetadata
 from magnetar_broker.ipc.metadata_server import MetadataServer, settled
 from magnetar_broker.ipc.segments import RemoteHolder, serve_segments
 from magnetar_broker.ipc.successive import SuccessiveLinks
+from magnetar_broker.ipc.successive_metadata import SuccessiveMetadata
 from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.placement.worker_links import WorkerLinks
 from magnetar_broker.server.data_directory.copies import copies_of
@@ -83,7 +83,13 @@ class LocalControllerStorage:
         clock, tasks = self._process.clock, self._process.tasks
         MetadataServer(link, self._stored, may_write, clock, tasks)
         join = partial(self._join, worker, self._links.get(worker))
-        link.serve({"segments.join": join, "identity": lambda: tuple(self._stored.identity)})
+        link.serve(
+            {
+                "segments.join": join,
+                "segments.rejoin": partial(self._rejoin, worker),
+                "identity": lambda: tuple(self._stored.identity),
+            }
+        )
         serve_looks(self.space, link)
         self._last_ids.follow(worker, link)
         self._links[worker] = link
@@ -109,6 +115,11 @@ class LocalControllerStorage:
                 self._is_counted = True
         return beyond, tuple(self._stored.identity)
 
+    def _rejoin(self, worker: int, last: SegmentId) -> None:
+        """Take the last id of a worker that has served a former controller."""
+        self._is_counted = True  # when that one started
+        self._last_ids.rejoin(worker, last)
+
 
 class LocalWorkerStorage:
     """The `WorkerStorage` of a data directory: the store directories of one worker."""
@@ -120,25 +131,26 @@ class LocalWorkerStorage:
         store: JoinedStore,
         space: SpaceState,
         journal: JournalStats,
-        controller: Link,
+        controllers: SuccessiveLinks,
     ) -> None:
         self.journal = journal
-        self._metadata = RemoteMetadata(controller, process.clock)
+        self._metadata = SuccessiveMetadata(controllers, process.clock)
         copies = copies_of(settings, store, process.threads, lambda: self._metadata.identity)
         self.engine = engine_of(
             settings, store, self._metadata, process.clock, process.tasks, journal, space, copies
         )
         self._process = process
         self._store = store
-        self._controller = controller
+        self._controllers = controllers
         self._part = LocalPart(store, settings.data_dir)
+        share_looks(space, lambda: filter(None, [controllers.latest]))
 
-    def serve_controller(self) -> None:
-        controller, store, space = self._controller, self._store, self.engine.space
-        serve_snapshots(self._part, controller)
-        share_looks(space, lambda: [controller])
-        serve_looks(space, controller)
-        controller.serve(
+    def serve_controller(self, link: Link) -> None:
+        store = self._store
+        self._metadata.follow(link)
+        serve_snapshots(self._part, link)
+        serve_looks(self.engine.space, link)
+        link.serve(
             {"segments.last_id": lambda: store.last_id, "segments.advance": store.advance_beyond}
         )
 
@@ -146,7 +158,8 @@ class LocalWorkerStorage:
         serve_segments(self._store.opened, link)
 
     async def join(self) -> None:
-        controller, metadata, store = self._controller, self._metadata, self._store
+        controller = await self._controllers.present()
+        metadata, store = self._metadata, self._store
         metadata.identity = Identity(*await controller.request("identity"))
         # Before joining: no worker continues until all have joined, so none notes what is refused.
         store.compare(metadata.identity)
@@ -155,6 +168,9 @@ class LocalWorkerStorage:
         self._process.phases.end("recovery of the other workers")
         await store.advance_beyond(last)
         store.belong(lambda: metadata.identity)
+
+    async def rejoin(self, link: Link) -> None:
+        await link.request("segments.rejoin", self._store.last_id)
 
     def stop(self) -> None:
         self._part.stop()
@@ -203,7 +219,7 @@ class LocalSharedStorage:
         settings: Settings,
         process: ProcessRuntime,
         number: int,
-        controller: Link,
+        controllers: SuccessiveLinks,
         others: Mapping[int, SuccessiveLinks],
     ) -> AsyncIterator[LocalWorkerStorage]:
         threads, clock, journal = process.threads, process.clock, JournalStats()
@@ -216,7 +232,7 @@ class LocalSharedStorage:
         store = await store_of(settings, disk, threads, clock, journal, space, share, lock)
         process.phases.end(recovery(store.replayed_bytes))
         try:
-            yield LocalWorkerStorage(settings, process, store, space, journal, controller)
+            yield LocalWorkerStorage(settings, process, store, space, journal, controllers)
         finally:
             space.stop()
             await store.close()

@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import partial
 
 from magnetar_broker.base.errors import BrokerError
-from magnetar_broker.base.guarded_metadata import GuardedMetadata, become_directory
+from magnetar_broker.base.guarded_metadata import NOT_YET, GuardedMetadata
 from magnetar_broker.base.metadata_keys import STARTS, TOPICS, topic_of_names
 from magnetar_broker.base.runtime import NamesRuntime
 from magnetar_broker.config.changes import Given
@@ -49,6 +49,7 @@ from magnetar_broker.server.supervision.children import name_of
 from magnetar_broker.server.supervision.control import (
     Drain,
     Drained,
+    Lost,
     Message,
     Peer,
     Reloaded,
@@ -70,6 +71,7 @@ class Controller:
         self._supervisor = os.getppid()
         self._process = process
         self._owners = bundle_owners(prepared, process.context.workers)
+        self._is_stopping = False
         self._links: dict[int, Link] = {}
         self._ports = prepared.ports
         self._contexts = None
@@ -89,9 +91,9 @@ class Controller:
 
     async def _serve(self, storage: ControllerStorage, links: WorkerLinks) -> None:
         process, settings = self._process, self._settings
+        metadata = GuardedMetadata(storage.metadata, NOT_YET)
         session_seconds = settings.metadata_store_session_timeout_millis / 1000
-        guard = await become_directory(storage.metadata, session_seconds, process.stop)
-        metadata = GuardedMetadata(storage.metadata, guard)
+        lead = partial(metadata.lead, session_seconds, process.stop)
         runtime = NamesRuntime(metadata, process.clock, process.tasks, storage.space)
         stored = stored_bundles(settings, metadata, self._owners.workers)
         placement = Placement(self._owners, stored, links, process.clock)
@@ -100,7 +102,7 @@ class Controller:
         policies = SharedPolicies(metadata, settings)
         directory = Directory(settings, runtime, placement, topic_host, policies)
         Balancing(settings, directory, placement, links).register()
-        requests = NameRequests(directory, placement, topic_host, policies)
+        requests = NameRequests(directory, placement, topic_host, policies, lead)
         obey = partial(self._obey, Draining(directory.bundles, placement), directory.dynamic)
         process.obey(lambda message: process.tasks.spawn(obey(message)))
         process.meet(partial(self._meet, storage, requests))
@@ -122,6 +124,7 @@ class Controller:
             await process.stopped()
             await self._workers_ended()
         finally:
+            self._is_stopping = True
             await storage.stop()  # first: changes of metadata may be waiting for it
             await directory.stop()
             await http.stop()
@@ -203,7 +206,13 @@ class Controller:
         storage.serve(number, link, partial(_may_write, requests.topic_host, link))
         requests.serve(number, link)
         self._links[number] = link
+        link.when_ended(partial(self._lost, number, peer.generation))
         process.tasks.spawn(connect(link, peer.link, process.loop_timer))
+
+    def _lost(self, number: int, generation: int) -> None:
+        """Report the end of a worker's link: the worker has ended, or does not read it."""
+        if not self._is_stopping:
+            self._process.report(Lost(number, generation))
 
     async def _obey(self, draining: Draining, settings: DynamicSettings, message: Message) -> None:
         """Follow the supervisor's messages during a restart of workers."""

@@ -57,6 +57,11 @@ class Process:
         logger.info("ready after %s", self.phases)
         self.context.control.send(Ready())
 
+    def report(self, message: Message) -> None:
+        """Send a message to the supervisor, unless that has ended."""
+        with suppress(ConnectionError):
+            self.context.control.send(message)
+
     async def unless_stopped(self, work: Coroutine[Any, Any, None]) -> None:
         """Run `work`, a step of the start; cancel it when the supervisor asks to stop.
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from magnetar_broker.broker import Broker
@@ -10,7 +10,6 @@ from magnetar_broker.ipc.link import Handler, Link
 from magnetar_broker.ipc.successive import SuccessiveLinks
 from magnetar_broker.limits.worker_share import settings_of_worker
 from magnetar_broker.names.workers.remote import RemoteDirectory
-from magnetar_broker.policies.shared import learning
 from magnetar_broker.policies.view import PolicyView
 from magnetar_broker.server.admin.linked_owners import serve_operations
 from magnetar_broker.server.clients.authentication import authenticator_of
@@ -21,6 +20,7 @@ from magnetar_broker.server.pages.broker_page import BrokerPage
 from magnetar_broker.server.pages.health import HealthCheck
 from magnetar_broker.server.pages.linked_health import serve_health
 from magnetar_broker.server.pages.linked_page import LinkedPage
+from magnetar_broker.server.processes.controllers import Controllers
 from magnetar_broker.server.processes.link_sockets import connect
 from magnetar_broker.server.processes.multi_process import Prepared, bundle_owners
 from magnetar_broker.server.processes.process import Process
@@ -32,12 +32,13 @@ from magnetar_broker.server.supervision.children import name_of
 from magnetar_broker.server.supervision.control import Peer
 from magnetar_broker.server.tls.contexts import Contexts
 from magnetar_broker.session.authorizing import handlers_of
+from magnetar_broker.topic.joining import Joining
 from magnetar_broker.topic.load import serve_load
 from magnetar_broker.topic.local_topic_host import LocalTopicHost
-from magnetar_broker.topic.requests import serve_topic_host
 from magnetar_broker.transactions.leftovers import ENDED, LinkedEnded
 from magnetar_broker.transactions.participants import LinkedEnding, serving
 from magnetar_proto.names import TopicName
+from magnetar_storage.errors import ProcessUnavailable
 
 
 class Worker:
@@ -56,7 +57,8 @@ class Worker:
         self._owners = bundle_owners(prepared, context.workers)
         self._process = process
         self._descriptors = Descriptors()
-        self._controller = Link("the controller", process.clock, process.tasks)
+        self._controllers = SuccessiveLinks("the controller", process.clock)
+        """The links to the present controller and its former processes."""
         self._links = {n: SuccessiveLinks(name_of(n), process.clock) for n in self._others}
         """The links to the present processes of the other workers, by worker number."""
         settings, ports = self._settings, prepared.ports
@@ -74,15 +76,18 @@ class Worker:
     async def run(self) -> None:
         """Open the store and serve; everything is closed on return."""
         async with self._storage.worker(
-            self._settings, self._process, self._number, self._controller, self._links
+            self._settings, self._process, self._number, self._controllers, self._links
         ) as storage:
             await self._serve(storage)
 
     async def _serve(self, storage: WorkerStorage) -> None:
-        process, controller, engine = self._process, self._controller, storage.engine
+        process, engine = self._process, storage.engine
         policies = PolicyView(self._settings)
         topic_host = LocalTopicHost(self._of_broker, engine, policies, self._new_owner, self._part)
-        names = RemoteDirectory(self._settings, self._owners, controller)
+        joining = Joining(self._controllers, topic_host, policies, self._owners, process.clock)
+        names = RemoteDirectory(
+            self._settings, self._owners, joining.joined, lambda: joining.join(names)
+        )
         broker = Broker(
             self._settings,
             engine,
@@ -104,13 +109,22 @@ class Worker:
             handlers_of(topic_host.access),
         )
         listener = Listener(broker, process.loop_timer, self._descriptors, upstreams)
-        self._answer_controller(broker, storage, policies)
+        serve = [storage.serve_controller, names.follow, joining.serve]
+        controllers = Controllers(
+            process,
+            self._controllers,
+            joining,
+            names,
+            [*serve, self._answers(broker, storage)],
+            storage.rejoin,
+        )
         serves = {**serving(broker.local_ending), ENDED: ended}
-        process.meet(partial(self._meet, storage, serves))
+        process.meet(partial(self._meet, storage, serves, controllers))
         try:
-            await process.unless_stopped(self._start(storage, broker, listener))
+            await process.unless_stopped(self._start(storage, broker, listener, controllers))
             await process.stopped()
         finally:
+            joining.stop()
             storage.stop()
             self._handoff.stop()
             # First: a topic that is being opened may wait for another worker, which also stops.
@@ -121,18 +135,12 @@ class Worker:
             await asyncio.gather(listener.ended(), self._handoff.ended())
             if self._contexts is not None:
                 self._contexts.stop()
-            controller.close()
+            self._controllers.close()
 
-    def _answer_controller(
-        self, broker: Broker, storage: WorkerStorage, policies: PolicyView
-    ) -> None:
-        """Answer the requests and take the notices of the controller."""
-        process, controller, contexts = self._process, self._controller, self._contexts
-        serve_topic_host(broker.topic_host, controller)
-        serve_load(broker.topics, self._owners, process.clock, _used, controller)
-        serve_operations(broker, controller)
-        serve_health(HealthCheck(broker, self._serves), controller)
-        storage.serve_controller()
+    def _answers(self, broker: Broker, storage: WorkerStorage) -> Callable[[Link], None]:
+        """Return the function that prepares a link for the requests of a controller."""
+        process, contexts = self._process, self._contexts
+        health = HealthCheck(broker, self._serves)
         page = BrokerPage(
             broker,
             self._owners,
@@ -141,17 +149,29 @@ class Worker:
             is_joined=True,
             tls=contexts.figures if contexts is not None else lambda: None,
         )
-        LinkedPage(page.make, controller, process.loop_timer)
-        controller.serve(learning(policies))
 
-    async def _start(self, storage: WorkerStorage, broker: Broker, listener: Listener) -> None:
-        controller, phases = self._controller, self._process.phases
+        def serve(link: Link) -> None:
+            serve_load(broker.topics, self._owners, process.clock, _used, link)
+            serve_operations(broker, link)
+            serve_health(health, link)
+            LinkedPage(page.make, link, process.loop_timer)
+
+        return serve
+
+    async def _start(
+        self,
+        storage: WorkerStorage,
+        broker: Broker,
+        listener: Listener,
+        controllers: Controllers,
+    ) -> None:
+        controller, phases = await self._controllers.present(), self._process.phases
         await storage.join()
         await broker.start()
         phases.end("names")
-        # The controller may have closed the link though both live: it loads no more topics here,
-        # and the policies known here are no longer those that it has answered.
-        controller.when_ended(self._process.stop)  # promise: a worker ends with the controller
+        if controller.has_ended:
+            raise ProcessUnavailable("the controller has ended while this worker started")
+        controllers.has_started = True
         self._accept(broker, listener)
         self._process.ready()
 
@@ -175,15 +195,23 @@ class Worker:
             broker.slow_readers,
         )
 
-    def _meet(self, storage: WorkerStorage, serves: Mapping[str, Handler], peer: Peer) -> None:
+    def _meet(
+        self,
+        storage: WorkerStorage,
+        serves: Mapping[str, Handler],
+        controllers: Controllers,
+        peer: Peer,
+    ) -> None:
         """Connect to another process that has started, or started again."""
-        process, link = self._process, self._controller
-        if peer.worker is not None:
-            link = Link(name_of(peer.worker), process.clock, process.tasks)
-            storage.serve(link)
-            link.serve(serves)
-            self._links[peer.worker].replace(link)
-            self._handoff.connect(peer)
+        if peer.worker is None:
+            controllers.meet(peer)
+            return
+        process = self._process
+        link = Link(name_of(peer.worker), process.clock, process.tasks)
+        storage.serve(link)
+        link.serve(serves)
+        self._links[peer.worker].replace(link)
+        self._handoff.connect(peer)
         process.tasks.spawn(connect(link, peer.link, process.loop_timer))
 
     def _serves(self, topic: TopicName) -> bool:

@@ -80,6 +80,17 @@ class Undrained:
 
 
 @dataclass(frozen=True)
+class Lost:
+    """From the controller to the supervisor: its link to this process of a worker has ended.
+
+    If that process runs it must end: for the controller its topics are no longer loaded.
+    """
+
+    worker: int
+    generation: int
+
+
+@dataclass(frozen=True)
 class Reloaded:
     """To the controller: all workers have been restarted with these settings."""
 
@@ -116,6 +127,7 @@ Message = (
     | Drained
     | Undrain
     | Undrained
+    | Lost
     | Reloaded
     | CheckFiles
     | Ready

@@ -1,4 +1,4 @@
-"""The supervisor: starts the controller and the workers, restarts workers, stops all in order.
+"""The supervisor: starts the controller and the workers, restarts them, stops all in order.
 
 It has no thread and no event loop, because processes are forked from it for as long as it runs.
 """
@@ -33,6 +33,7 @@ from magnetar_broker.server.supervision.control import (
     Drain,
     Drained,
     Failed,
+    Lost,
     Message,
     Peer,
     Ready,
@@ -154,8 +155,7 @@ class Supervisor:
     """Starts, restarts and stops the children.
 
     Call `run` once, in a process without threads that has imported everything that the children
-    need. A worker that ends is started again.  Without the controller the workers cannot continue:
-    if it ends, they are stopped, and everything is started again.
+    need.  A child that ends is started again; workers serve their topics while the controller is.
     """
 
     def __init__(
@@ -200,9 +200,7 @@ class Supervisor:
             self._start()
             if not self._stop_signals:
                 announce()
-            while not self._serve():
-                self._stop("the controller has ended")
-                self._start_again()
+            self._serve()
             logger.info("stopping: the workers first, then the controller")
             return 0 if self._stop("the broker stops") else 1
         finally:
@@ -229,34 +227,17 @@ class Supervisor:
             self._stop("another process could not start")
             raise StartFailed(text)
 
-    def _start_again(self) -> None:
-        """Start all processes until a start succeeds; return early if asked to stop."""
-        while not self._until(lambda: self._stop_signals > 0, self._controller.restart_at):
-            try:
-                self._start()
-                return
-            # promise[(StartFailed, OSError) -> ConnectionError]: a broker that has served tries to
-            #   start again
-            except (StartFailed, OSError) as error:
-                pause = self._controller.pauses.after(0)
-                self._controller.restart_at = self._clock() + pause
-                logger.error(
-                    "the broker cannot be started again: %s; trying again in %.1f s", error, pause
-                )
-                self._stop("another process could not start")
-
-    def _serve(self) -> bool:
-        """Keep the workers running until asked to stop (True) or the controller ends (False)."""
+    def _serve(self) -> None:
+        """Keep all processes running until asked to stop."""
         self._serving = True
         while self._serve_until(lambda: self._reload_asked):
             self._reload_asked = False
             self._roll()
         self._serving = False
-        return self._stop_signals > 0
 
     @property
     def _goes_on(self) -> bool:
-        return not self._stop_signals and self._controller.runs
+        return not self._stop_signals
 
     def _serve_until(self, condition: Callable[[], bool], deadline: float = math.inf) -> bool:
         """Serve until the condition holds; False if the broker stops, or the time has come."""
@@ -264,20 +245,29 @@ class Supervisor:
             seconds = deadline - self._clock()
             if seconds <= 0:
                 return False
-            for worker in self._workers:
-                if not worker.runs and worker.restart_at <= self._clock():
-                    self._restart(worker)
-            due = min((w.restart_at for w in self._workers if not w.runs), default=math.inf)
+            for child in self._children:
+                if not child.runs and child.restart_at <= self._clock():
+                    self._restart(child)
+            due = min((one.restart_at for one in self._children if not one.runs), default=math.inf)
             self._turn(min(due - self._clock(), seconds))
         return self._goes_on
 
-    def _restart(self, worker: Child) -> None:
+    def _restart(self, child: Child) -> None:
         try:
-            self._fork(worker)
+            self._fork(child)
         except OSError as error:  # the system is short of processes or descriptors
-            worker.restart_at = self._clock() + MAX_PAUSE_SECONDS
-            logger.error("%s cannot be started: %s", worker.name, error)
-            worker.kill()  # if it runs: it lacks connections with others
+            child.restart_at = self._clock() + MAX_PAUSE_SECONDS
+            logger.error("%s cannot be started: %s", child.name, error)
+            child.kill()  # if it runs: it lacks connections with others
+
+    def _lose(self, lost: Lost) -> None:
+        """End a process of a worker that the controller no longer reaches, if it runs."""
+        worker = self._workers[lost.worker]
+        # promise[worker.generation == lost.generation -> worker.runs]: a worker that was started
+        #   again is not stopped for the one before
+        if self._goes_on and worker.runs and worker.generation == lost.generation:
+            # promise: a worker serves no topics that the controller lets others load
+            self._send(worker, Stop("the controller has closed the link"))
 
     # A changed configuration ---------------------------------------------------------------
 
@@ -312,12 +302,19 @@ class Supervisor:
     def _replace(self, worker: Child, generation: int, former: Run) -> bool:
         """Restart a worker unless that has happened; return whether the reload continues."""
         assert worker.worker is not None
+        controller = self._controller.generation
+
+        def is_forgotten() -> bool:
+            # Another controller does not know which bundles the worker had.
+            return self._controller.generation > controller or not self._controller.runs
+
         self._answers.clear()
         self._send(self._controller, Drain(worker.worker))
         drained, undrained = Drained(worker.worker), Undrained(worker.worker)
-        # promise[_serve_until(lambda: drained in self._answers) -> _goes_on]: a reload waits until
-        #   the bundles of a worker have moved
-        if not self._serve_until(lambda: drained in self._answers):
+        # promise[_serve_until(lambda: drained in self._answers or is_forgotten()) -> _goes_on]:
+        #   a reload waits until the bundles of a worker have moved
+        self._serve_until(lambda: drained in self._answers or is_forgotten())
+        if drained not in self._answers or is_forgotten():
             return False
         if worker.generation == generation:
             self._end_for_replacement(worker)
@@ -337,7 +334,8 @@ class Supervisor:
             worker.role.run = former  # promise: a worker that cannot start changed runs as before
             self._serve_until(lambda: worker.ready)
         self._send(self._controller, Undrain(worker.worker))
-        return self._serve_until(lambda: undrained in self._answers) and starts
+        self._serve_until(lambda: undrained in self._answers or is_forgotten())
+        return undrained in self._answers and starts
 
     def _end_for_replacement(self, worker: Child) -> None:
         """Ask a worker to stop; return when its next process runs.  Kill it if it does not stop."""
@@ -467,6 +465,8 @@ class Supervisor:
                     logger.info("%s is ready", child.name)
                 case Drained() | Undrained():
                     self._answers.add(message)
+                case Lost():
+                    self._lose(message)
                 case Failed(text):
                     child.failure = text
                 case Stop():
@@ -495,9 +495,8 @@ class Supervisor:
             pause = child.pauses.after(now - child.started_at)
             child.restart_at = now + pause
             logger.error(
-                "%s; starting %s again%s",
+                "%s; starting it again%s",
                 child.how_it_ended,
-                "everything" if child is self._controller else "it",
                 f" in {pause:.1f} s" if pause else "",
             )
 

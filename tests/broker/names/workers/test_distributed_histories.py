@@ -19,12 +19,13 @@ from fakes.logs import LogWorld
 from fakes.named_worlds import NAMESPACE, named
 from fakes.processes import Processes, Worker
 from fakes.publish_runs import publish
-from fakes.world import ManualPromise, start
+from fakes.world import ManualClock, ManualPromise, start
 from magnetar_broker.base.errors import BrokerError
 from magnetar_broker.base.metadata_keys import STARTS
 from magnetar_broker.config import Settings
-from magnetar_broker.ipc.metadata import RemoteMetadata
 from magnetar_broker.ipc.metadata_server import MetadataServer
+from magnetar_broker.ipc.successive import SuccessiveLinks
+from magnetar_broker.ipc.successive_metadata import SuccessiveMetadata
 from magnetar_broker.policies.table import MAX_PRODUCERS
 from magnetar_broker.producers.appender import PublishRun
 from magnetar_broker.producers.producer import ProducerRequest
@@ -74,20 +75,32 @@ class LinkedProcesses(Processes):
 
     world: "History"
 
-    def new_worker(self, number: int) -> Worker:
+    def make_worker(self, number: int) -> Worker:
+        store = cast(SegmentStore, Directory(self.world.store, self.world.created[number]))
+        links = SuccessiveLinks("the controller", self.clock)
+        metadata = SuccessiveMetadata(links, self.clock)
+        engine = self.world.engine_on(store, metadata, RollLimits(max_entries=3), 1 << 20)
+        return LinkedWorker(number, self.settings, engine, self.urls, links)
+
+    def joined(self) -> Joined:
         joined = Joined(self.clock, step=100)
-        self.requests.serve(number, joined.left)
 
         def may_write(key: str) -> bool:
-            return key == STARTS or self.topic_host.may_write(joined.left, name_of(key))
+            return key == STARTS or topic_host.may_write(joined.left, name_of(key))
 
+        topic_host = self.topic_host
         MetadataServer(joined.left, self.world.metadata, may_write, self.clock, self.engine.tasks)
-        metadata = RemoteMetadata(joined.right, self.clock)
-        store = cast(SegmentStore, Directory(self.world.store, self.world.created[number]))
-        engine = self.world.engine_on(store, metadata, RollLimits(max_entries=3), 1 << 20)
-        worker = Worker(number, self.settings, engine, self.urls, joined)
-        joined.connect()
-        return worker
+        return joined
+
+
+class LinkedWorker(Worker):
+    """A worker whose metadata is at the controller."""
+
+    def follow(self, joined: Joined) -> None:
+        metadata = self.broker.engine.metadata
+        assert isinstance(metadata, SuccessiveMetadata)
+        metadata.follow(joined.right)
+        super().follow(joined)
 
 
 def name_of(key: str) -> TopicName:
@@ -96,6 +109,9 @@ def name_of(key: str) -> TopicName:
 
 class History(LogWorld):
     """A history: `live`, then `check`."""
+
+    controllers = 0
+    """The probability, against other actions, that the controller is replaced."""
 
     def __init__(self, seed: int) -> None:
         super().__init__()
@@ -114,6 +130,14 @@ class History(LogWorld):
         self.dead: set[int] = set()
         self.starting: dict[int, ManualPromise] = {}
         self.moving: list[ManualPromise] = []
+        self.beginning: set[int] = set()
+        """The workers that have started with the present controller."""
+        self.begun = settled(self.clock)
+        """The start of the present controller."""
+        self.doomed: set[TopicName] = set()
+        """The topics whose deletion a former controller has begun."""
+        self.former: list[ManualPromise] = []
+        """What was asked of former controllers: it may fail."""
         self.sent = 0
         self.kept: dict[TopicName, list[tuple[RecordingConnection, bytes]]] = {
             name: [] for name in NAMES
@@ -124,7 +148,7 @@ class History(LogWorld):
         actions = (
             self.use, self.use, self.use_elsewhere, self.delete, self.set, self.publish,
             self.publish, self.publish, self.slow_down, self.end, self.come_back,
-            self.move, self.move, self.split,
+            self.move, self.move, self.split, *[self.replace_controller] * self.controllers,
         )  # fmt: skip
         for _ in range(ACTIONS):
             self.dice.choice(actions)()
@@ -133,9 +157,9 @@ class History(LogWorld):
             self.look()
 
     def owner(self, name: TopicName) -> int:
-        number = self.processes.owners.worker_of(name)
-        assert number is not None
-        return number
+        tables = self.processes.owners, *(worker.owners for worker in self.processes.workers)
+        # A controller that has just begun does not know any owner yet.
+        return next((n for table in tables if (n := table.worker_of(name)) is not None), 0)
 
     # Actions -----------------------------------------------------------------------------
 
@@ -158,12 +182,12 @@ class History(LogWorld):
 
     def delete(self) -> None:
         name = self.dice.choice(NAMES)
-        if name not in self.deleting:
+        if name not in self.deleting and self.directory.ready:
             self.kept[name].clear()
             self.deleting[name] = start(self.directory.deletion.topics.delete(name, True))
 
     def set(self) -> None:
-        if self.setting is None:
+        if self.setting is None and self.directory.ready:
             limit = self.dice.randrange(1, 1000)
             setting = self.directory.enforcement.set(NAMESPACE, {MAX_PRODUCERS: limit})
             self.setting = limit, start(setting)
@@ -184,13 +208,14 @@ class History(LogWorld):
         sends.payloads, sends.counts, sends.size = [payload], [1], len(payload)
         sends.sequence_ids = sends.highest_ids = [0]
         publish(sends)
-        if name not in self.deleting:
+        if name not in self.deleting and name not in self.doomed:
             self.kept[name].append((connection, payload))
 
     def move(self) -> None:
         """Move a bundle to another worker; it may be moving already."""
         placed = self.processes.owners.of(NAMESPACE)
-        assert placed is not None
+        if placed is None or not self.directory.ready:
+            return  # the controller has just begun
         bundle = placed.bundles.of(self.dice.choice(NAMES))
         process = f"worker-{self.dice.randrange(WORKERS)}"
         self.moving.append(start(self._move(bundle, process)))
@@ -201,7 +226,8 @@ class History(LogWorld):
 
     def split(self) -> None:
         placed = self.processes.owners.of(NAMESPACE)
-        assert placed is not None
+        if placed is None or not self.directory.ready:
+            return  # the controller has just begun
         if len(placed.bundles) < MOST_BUNDLES:
             bundle = placed.bundles.of(self.dice.choice(NAMES))
             self.moving.append(start(self._split(bundle)))
@@ -230,6 +256,35 @@ class History(LogWorld):
             self.dead.remove(number)
             worker = self.processes.workers[number] = self.processes.new_worker(number)
             self.starting[number] = start(worker.broker.start())
+            self.beginning.add(number)
+
+    def replace_controller(self) -> None:
+        """Kill the controller, and start another one at once.
+
+        The former one goes on as far as it can; what it is asked may fail.  A worker that has not
+        started yet ends with it.
+        """
+        self.processes.directory.jobs.stop()
+        for worker in self.processes.workers:
+            if worker.number not in self.dead:
+                worker.joined.cut()
+                if worker.number in self.beginning and not self.starting[worker.number].done():
+                    self.dead.add(worker.number)
+        self.begun, *joining = self.processes.begin_controller(self.dead)
+        alive = [number for number in range(WORKERS) if number not in self.dead]
+        self.starting.update(zip(alive, joining, strict=True))
+        self.beginning.clear()
+        self.directory = self.processes.directory
+        self.doomed.update(self.deleting)
+        self.former += [*self.deleting.values(), *([self.setting[1]] if self.setting else [])]
+        self.deleting, self.setting = {}, None
+
+    def _end_dooms(self) -> None:
+        """Expect messages of topics again whose deletion a former controller has begun."""
+        for name in list(self.doomed):
+            if self.begun.done() and str(name) not in self.directory.deletion.pending:
+                self.doomed.remove(name)
+                self.kept[name].clear()
 
     # Invariants ---------------------------------------------------------------------------
 
@@ -239,6 +294,7 @@ class History(LogWorld):
         loaded = [topic.name for worker in alive for topic in worker.topic_host.topics]
         assert len(loaded) == len(set(loaded)), "a topic is loaded by two workers"
         self._see_answers()
+        self._end_dooms()
         if self.setting is not None and self.setting[1].done():
             limit, setting = self.setting
             self.setting = None
@@ -275,9 +331,16 @@ class History(LogWorld):
         self.clock.advance(SETTLED_SECONDS)
         self.look()
         assert not self.deleting and self.setting is None
-        for asked in (*self.opening, *self.moving):
+        for asked in (*self.opening, *self.moving, *self.former):
             accept(asked)
+        self.begun.result()
+        assert not self.doomed
         assert len(self._started()) == WORKERS
+        limit = self.directory.policies.value(MAX_PRODUCERS, NAMES[0])
+        for worker in self.processes.workers:
+            assert worker.policies.value(MAX_PRODUCERS, NAMES[0]) == limit
+            for topic in worker.topic_host.topics:
+                assert topic.limits.max_producers == limit, topic.name
         for name in NAMES:
             worker = self.processes.workers[self.owner(name)]
             loaded = self.directory.topic_host.is_loaded(name)
@@ -287,6 +350,12 @@ class History(LogWorld):
             wanted = [payload for connection, payload in self.kept[name] if connection.receipts]
             stored = self.read_all(topic.log)
             assert [one for one in stored if one in wanted] == wanted, name
+
+
+def settled(clock: ManualClock) -> ManualPromise:
+    promise = clock.promise()
+    promise.set_result(None)
+    return promise
 
 
 def accept(promise: ManualPromise) -> Any:
@@ -300,5 +369,18 @@ def accept(promise: ManualPromise) -> Any:
 @pytest.mark.parametrize("seed", seeds(300))
 def test_nothing_contradicts(seed: int) -> None:
     history = History(seed)
+    history.live()
+    history.check()
+
+
+class Changing(History):
+    """A history in which controllers end, too."""
+
+    controllers = 1
+
+
+@pytest.mark.parametrize("seed", seeds(300))
+def test_nothing_contradicts_while_controllers_are_replaced(seed: int) -> None:
+    history = Changing(seed)
     history.live()
     history.check()

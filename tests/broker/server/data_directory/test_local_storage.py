@@ -156,6 +156,7 @@ class Shared:
     def __init__(self, process: SoleRuntime) -> None:
         self.process = process
         self.links = [self._link() for _ in range(2)]
+        self.controllers = [SuccessiveLinks("the controller", process.clock) for _ in range(2)]
         self.others = [SuccessiveLinks(f"worker-{n}", process.clock) for n in range(2)]
         self.controller: LocalControllerStorage
         self.workers: list[LocalWorkerStorage] = []
@@ -169,14 +170,15 @@ class Shared:
         links = WorkerLinks(2, process.clock)
         opening = shared.controller(settings, process, links, 2, is_first=True)
         self.controller = await stack.enter_async_context(opening)
-        for number, link in enumerate(self.links):
+        for number in range(2):
             others = {1 - number: self.others[1 - number]}
-            worker = shared.worker(settings, process, number, link, others)
+            worker = shared.worker(settings, process, number, self.controllers[number], others)
             self.workers.append(await stack.enter_async_context(worker))
 
     def connect(self) -> None:
         for number, link in enumerate(self.links):
-            self.workers[number].serve_controller()
+            self.workers[number].serve_controller(link)
+            self.controllers[number].replace(link)
             of_worker = self._link()
             self.controller.serve(number, of_worker, lambda key: key == "/allowed")
             self._join(link, of_worker)

@@ -19,6 +19,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from itertools import count
 
 from magnetar_broker.base.start_failed import StartFailed
 from magnetar_broker.server.runtime.logs import log_to_stderr
@@ -26,6 +27,7 @@ from magnetar_broker.server.supervision.children import Context
 from magnetar_broker.server.supervision.control import (
     Drain,
     Drained,
+    Lost,
     Peer,
     Ready,
     Reloaded,
@@ -192,6 +194,18 @@ def late_to_drain(context: Context) -> None:
                     context.control.send(Undrained(worker))
                 case Stop():
                     return
+
+
+def lose_worker(context: Context) -> None:
+    """Run a controller that reports, at each SIGUSR2, that it has lost the first worker-1."""
+    times = count(1)
+
+    def lose(*_: object) -> None:
+        context.control.send(Lost(1, 1))
+        report(context, "lost", times=next(times))
+
+    signal.signal(signal.SIGUSR2, lose)
+    serve(context)
 
 
 VALUES = {"key": ("text", "source")}

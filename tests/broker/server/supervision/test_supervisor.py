@@ -138,29 +138,55 @@ def test_a_restart_waits_while_the_system_is_short_of_descriptors(supervise: Sup
     assert supervised.stop() == 0
 
 
-def test_the_death_of_the_controller_restarts_everything(supervise: Supervise) -> None:
+def test_the_controller_is_started_again_while_the_workers_run(supervise: Supervise) -> None:
     supervised = supervise()
-    supervised.until(event="ready")
+    supervised.until_connected()
     supervised.kill("controller")
-    for name in ("controller", "worker-0", "worker-1"):
-        supervised.until(event="started", name=name, generation=2)
-    supervised.until(event="met", name="worker-0", generation=2, worker=1)
-    assert sorted(supervised.named("stopped")) == ["worker-0", "worker-1"]
+    supervised.until(event="started", name="controller", generation=2)
+    for number, name in enumerate(("worker-0", "worker-1")):
+        supervised.until(event="met", name="controller", generation=2, worker=number)
+        met = supervised.until(event="met", name=name, worker=None, peer_generation=2)
+        assert (met["generation"], met["greetings"]) == (1, ["controller 2"])
+    assert supervised.named("stopped") == []
     assert supervised.stop() == 0
     assert supervised.named("ready") == ["supervisor"]
-    assert "controller was ended by signal 9 (Killed); starting everything again" in supervised.log
+    assert "controller was ended by signal 9 (Killed); starting it again" in supervised.log
 
 
-def test_a_restart_of_everything_that_fails_is_tried_again(supervise: Supervise) -> None:
-    supervised = supervise("worker-0=fail_when_restarted")
-    supervised.until(event="ready")
+def test_a_controller_that_dies_again_and_again_is_started_again(supervise: Supervise) -> None:
+    supervised = supervise("controller=die_twice_when_restarted")
+    supervised.until_connected()
     supervised.kill("controller")
-    supervised.until_logged(
-        "the broker cannot be started again: worker-0 cannot start: there is no room; trying again"
-    )
-    supervised.leap(MAX_PAUSE_SECONDS)
-    for name in ("controller", "worker-0", "worker-1"):
-        supervised.until(event="started", name=name, generation=3)
+    for pause in (0.1, 0.2):
+        supervised.until_logged(f"(Killed); starting it again in {pause} s\n")
+        supervised.leap(pause)
+    supervised.until(event="met", name="worker-1", worker=None, peer_generation=4)
+    assert supervised.stop() == 0
+    assert supervised.named("started").count("worker-1") == 1
+
+
+def test_a_broker_stops_while_its_controller_is_not_there(supervise: Supervise) -> None:
+    supervised = supervise("controller=fail_when_restarted")
+    supervised.until_connected()
+    supervised.kill("controller")
+    supervised.until_logged("there is no room; starting it again in 0.1 s")
+    assert supervised.stop() == 0
+    assert sorted(supervised.named("stopped")) == ["worker-0", "worker-1"]
+
+
+def test_a_worker_that_the_controller_has_lost_is_started_again(supervise: Supervise) -> None:
+    supervised = supervise("controller=lose_worker")
+    supervised.until_connected()
+    supervised.kill("controller", signal.SIGUSR2)
+    stopped = supervised.until(event="stopped", name="worker-1", generation=1)
+    assert stopped["reason"] == "the controller has closed the link"
+    supervised.until(event="met", name="controller", worker=1, peer_generation=2)
+    # What the controller has lost is the former process.
+    supervised.kill("controller", signal.SIGUSR2)
+    supervised.until(event="lost", times=2)
+    supervised.kill("worker-0")
+    supervised.until(event="met", name="worker-1", generation=2, worker=0, peer_generation=2)
+    assert supervised.named("stopped") == ["worker-1"]
     assert supervised.stop() == 0
 
 
@@ -209,9 +235,7 @@ def test_a_worker_that_hangs_is_killed_and_started_again(supervise: Supervise) -
     assert supervised.log.count("is killed") == 1
 
 
-def test_a_controller_that_hangs_is_killed_and_everything_started_again(
-    supervise: Supervise,
-) -> None:
+def test_a_controller_that_hangs_is_killed_and_started_again(supervise: Supervise) -> None:
     supervised = supervise(
         "worker-0=tell_reports",
         "worker-1=tell_reports",
@@ -220,11 +244,9 @@ def test_a_controller_that_hangs_is_killed_and_everything_started_again(
     supervised.until_connected()
     supervised.kill("controller", signal.SIGSTOP)
     supervised.expire(SILENCE_SECONDS, "worker-0", "worker-1")
-    for name in ("controller", "worker-0", "worker-1"):
-        supervised.until(event="started", name=name, generation=2)
-    supervised.until(event="met", name="worker-0", generation=2, worker=1)
+    supervised.until(event="met", name="worker-0", generation=1, worker=None, peer_generation=2)
+    assert supervised.named("stopped") == []
     assert supervised.stop() == 0
-    assert sorted(supervised.named("stopped")[:2]) == ["worker-0", "worker-1"]
     assert supervised.log.count("is killed") == 1
 
 

@@ -1,0 +1,110 @@
+"""The end of the controller: topics are served all the time, and the next one takes over."""
+
+import os
+import re
+import signal
+from collections.abc import Callable
+from functools import partial
+from http.client import HTTPException
+
+import pulsar
+import pytest
+
+from admin_http import Admin, Answer
+from broker.server.processes.test_worker import TOPICS, worker_pids
+from crash.victims import Processes
+from magnetar_proto import PulsarApi_pb2 as pb
+from official import connect, take, texts
+from raw_client import Kind, RawClient, id_of
+from running_broker import RunningBroker
+
+ROUNDS = 4
+CLOSURES = (Kind.CLOSE_PRODUCER, Kind.CLOSE_CONSUMER)
+SPACE = "/admin/v2/persistent/public/default"
+Make = Callable[..., RunningBroker]
+
+
+@pytest.fixture
+def several(make_broker: Make) -> RunningBroker:
+    return make_broker(magnetarWorkers="3")
+
+
+def controller_pid(broker: RunningBroker) -> int:
+    """Return the controller's process: the latest one that the supervisor has logged."""
+    return int(re.findall(r"controller is process (\d+)", broker.log)[-1])
+
+
+def kill_controller(broker: RunningBroker) -> None:
+    """Return when the system has ended it."""
+    ending = Processes([pid := controller_pid(broker)])
+    os.kill(pid, signal.SIGKILL)
+    ending.await_end()
+    ending.close()
+
+
+def when_ready(ask: Callable[[], Answer]) -> Answer:
+    """Return the answer of a controller that serves; others ask clients to retry."""
+    while True:
+        try:
+            answer = ask()
+        except (ConnectionError, HTTPException):
+            continue  # the controller was killed before it answered
+        if answer.status != 503:
+            return answer
+
+
+class Client:
+    """A producer and a consumer of one topic, on one connection to its worker."""
+
+    def __init__(self, port: int, topic: str) -> None:
+        self.client = RawClient.of_topic(port, topic)
+        self.client.produce(topic)
+        self.client.subscribe(topic)
+        self.client.flow(1000)
+        self.sent = 0
+
+    def exchange(self) -> None:
+        """Publish a message, receive it as the next one, and acknowledge it durably."""
+        payload = b"%d" % self.sent
+        self.client.publish(self.sent, payload)
+        received = self.client.next_message()
+        assert received.entry.endswith(payload)
+        message = id_of(received)
+        answer = self.client.ack([(message.ledger, message.entry, ())])
+        assert not answer.HasField("error"), answer
+        self.sent += 1
+
+    def close(self) -> list[int]:
+        """Return the kinds of frames that came unasked."""
+        self.client.ping()
+        kinds = [frame.kind for frame in self.client._waiting]
+        self.client.close()
+        return kinds
+
+
+def test_loaded_topics_are_served_without_a_controller_and_by_the_next_one(
+    several: RunningBroker,
+) -> None:
+    before = worker_pids(several)
+    clients = [Client(several.port, topic) for topic in TOPICS]
+    for number in range(ROUNDS):
+        for client in clients:
+            client.exchange()
+        kill_controller(several)
+        for client in clients:
+            client.exchange()
+        assert when_ready(partial(Admin(several).put, f"{SPACE}/new-{number}")).status == 204
+        with RawClient.of_topic(several.port, f"persistent://public/default/new-{number}") as new:
+            assert isinstance(new.produce(f"new-{number}"), pb.CommandProducerSuccess)
+        for client in clients:
+            client.exchange()
+    for client in clients:
+        assert not set(client.close()) & set(CLOSURES)
+    assert worker_pids(several) == before
+    assert several.log.count("joined the controller") == ROUNDS * len(before)
+    found = connect(several.service_url)
+    for topic in TOPICS:
+        consumer = found.subscribe(topic, "later", initial_position=pulsar.InitialPosition.Earliest)
+        assert texts(take(consumer, clients[0].sent)) == [str(n) for n in range(clients[0].sent)]
+    found.close()
+    assert several.stop() == 0
