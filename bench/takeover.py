@@ -26,16 +26,18 @@ def takeover(trial: Trial, shape: Shape, entries: int) -> Measures:
             producing = await stack.enter_async_context(connected(port, owner))
             await open_producer(producing, trial.topic)
             publisher = PacedPublisher(producing, load, PER_SECOND)
-            counted = producing.on_receipts
+            counted, half = producing.on_receipts, producing.promise()
 
             def noted(count: int, last: Command) -> None:
-                receipts.append(time.perf_counter())
+                receipts.extend([time.perf_counter()] * count)
+                if len(receipts) * 2 > load.entries and not half.done():
+                    half.set_result(None)
                 counted(count, last)
 
             producing.on_receipts = noted
             began = time.perf_counter()
             publishing = asyncio.create_task(publisher.publish())
-            await asyncio.sleep(load.entries / PER_SECOND / 2)
+            await half
             controller_of(trial.server.pid).kill()
             killed = time.perf_counter()
             opening = asyncio.create_task(_opened(port, f"{trial.topic}-new", killed))
