@@ -279,7 +279,10 @@ class SegmentCopies(Protocol):
         """Open a reader of a complete copy."""
 
     async def delete(self, copy: SegmentCopy) -> None:
-        """Delete the object; a missing object is not an error."""
+        """Delete the object, unless other data directories may use it.
+
+        A missing object is not an error.
+        """
 
 
 PAGE = 1000

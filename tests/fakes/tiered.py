@@ -32,6 +32,8 @@ class TieredWorld:
         self.clock = ManualClock()
         self.metadata = MemoryMetadata(self.clock)
         self.places = {place: FaultyObjects(self.clock.now_ms) for place in (PLACE, OTHER)}
+        self.prefix = "data"
+        """The prefix of the names of the data directory's objects."""
         self._nonces = count()
         self.start()
 
@@ -48,7 +50,7 @@ class TieredWorld:
             self._open,
             lambda: [InlineWorker(self.clock) for _ in range(2)],
             cache_bytes=1 << 20,
-            prefix=lambda: "data",
+            prefix=lambda: self.prefix,
             nonce=lambda: str(next(self._nonces)),
         )
         self.engine = Engine(

@@ -20,6 +20,8 @@ DYNAMIC_SETTINGS = "/settings"
 """The key of the settings that were changed while the broker ran."""
 DIRECTORY = "/directory"
 """The key, under a lease, of the process that is the directory of names."""
+OBJECTS = "/objects"
+"""The key of the prefix of the names of objects, once it is not the id of the data directory."""
 
 
 def tenant_key(tenant: str) -> str:

@@ -14,7 +14,12 @@ CANNOT = 2
 @click.argument("snapshot")
 @click.argument("data_dir")
 @click.option("--no-verify", is_flag=True, help="Do not check every record of the snapshot first.")
-def restore(snapshot: str, data_dir: str, no_verify: bool) -> None:
+@click.option(
+    "--replaces-original",
+    is_flag=True,
+    help="The broker that made the snapshot never runs again: delete its objects of ledgers, too.",
+)
+def restore(snapshot: str, data_dir: str, no_verify: bool, replaces_original: bool) -> None:
     """Copy SNAPSHOT to DATA_DIR, a new or empty directory, for a broker to be started on it.
 
     The snapshot is checked first, and not changed.  Exits with 0 when everything is on disk, with
@@ -34,7 +39,7 @@ def restore(snapshot: str, data_dir: str, no_verify: bool) -> None:
                     err=True,
                 )
                 raise SystemExit(1)
-        files, size = restored(snapshot, data_dir)
+        files, size = restored(snapshot, data_dir, replaces_original)
     except (StorageError, OSError) as error:
         click.echo(f"cannot restore {snapshot}: {error}", err=True)
         raise SystemExit(CANNOT) from error

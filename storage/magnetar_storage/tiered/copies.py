@@ -98,7 +98,10 @@ class TieredCopies:
         return await _of(self._place(copy.place).lanes, segment).reader(segment, copy)
 
     async def delete(self, copy: SegmentCopy) -> None:
-        """Delete the object in a thread of the uploads."""
+        """Delete the object in a thread of the uploads; leave that of another data directory."""
+        # promise[never]: a data directory that was copied deletes no object of the other one
+        if not copy.name.startswith(f"{self._prefix()}/"):
+            return
         place = self._place(copy.place)
         await place.uploads[0].run(lambda: place.objects().delete(copy.name))
         self._deleted += 1

@@ -114,6 +114,22 @@ def test_a_deleted_log_leaves_no_object() -> None:
     assert not world.stored() and world.record() is None
 
 
+def test_objects_of_the_directory_that_was_copied_stay() -> None:
+    world = TieredWorld()
+    log = filled(world)
+    world.move(log)
+    world.prefix = "copied"
+    kept = world.objects.names()
+    world.append(log, *numbered(10, 13))
+    world.move(log)
+    assert len(world.objects.names()) == 4
+    world.do(log.trim(12))
+    world.do(log.offloading.delete_unused())
+    assert world.objects.names() == kept
+    record = world.record()
+    assert record is not None and not record.copy_trash
+
+
 def test_a_log_whose_objects_cannot_be_deleted_stays_listed() -> None:
     world = TieredWorld()
     log = filled(world)

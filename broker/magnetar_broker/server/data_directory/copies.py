@@ -8,7 +8,6 @@ from typing import Final
 from magnetar_broker.config import Settings
 from magnetar_broker.server.runtime.asyncio_runtime import ThreadWorkers
 from magnetar_storage.errors import Unavailable
-from magnetar_storage.identity import Identity
 from magnetar_storage.multi_store.multi_store import JoinedStore
 from magnetar_storage.objects.interfaces import Objects
 from magnetar_storage.tiered.copies import TieredCopies
@@ -21,11 +20,11 @@ def copies_of(
     settings: Settings,
     store: JoinedStore,
     threads: ThreadWorkers,
-    identity: Callable[[], Identity],
+    prefix: Callable[[], str],
 ) -> TieredCopies:
     """Return the copies of segments of the store, which are made and read in threads of their own.
 
-    `identity` returns the identity of the data directory, which is in the names of its objects.
+    `prefix` returns the first part of the names of objects (`object_names.py`).
     """
     number = settings.managed_ledger_offload_max_threads
     return TieredCopies(
@@ -33,7 +32,7 @@ def copies_of(
         partial(_open_place, settings),
         lambda: threads.transfers(number),
         READ_AHEAD_BYTES,
-        lambda: identity().directory.hex(),  # noqa: PLW0108  (it is not known yet)
+        prefix,
         lambda: os.urandom(8).hex(),
     )
 

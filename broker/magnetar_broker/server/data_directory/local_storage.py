@@ -18,6 +18,7 @@ from magnetar_broker.server.data_directory.engine import (
     space_of,
     store_of,
 )
+from magnetar_broker.server.data_directory.object_names import object_prefix
 from magnetar_broker.server.data_directory.snapshots.making import Snapshots
 from magnetar_broker.server.data_directory.snapshots.part import LocalPart
 from magnetar_broker.server.runtime.phases import recovery
@@ -89,8 +90,9 @@ class LocalStorage:
             store.belong(lambda: metadata.identity)
             part = LocalPart(store, settings.data_dir)
             snapshots = Snapshots(metadata, lambda: [part], settings, clock)
+            prefix = await object_prefix(disk, metadata, process.threads.background)
             await snapshots.clear()
-            copies = copies_of(settings, store, process.threads, lambda: metadata.identity)
+            copies = copies_of(settings, store, process.threads, lambda: prefix.own)
             engine = engine_of(
                 settings, store, metadata, clock, process.tasks, journal, space, copies
             )

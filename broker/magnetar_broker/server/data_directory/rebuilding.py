@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import NamedTuple
 
-from magnetar_broker.base.metadata_keys import DELETIONS, TOPICS, topic_of
+from magnetar_broker.base.metadata_keys import DELETIONS, OBJECTS, TOPICS, topic_of
 from magnetar_broker.names.rebuilt_names import recovered_key, values_by_names
+from magnetar_broker.server.data_directory.object_names import ObjectPrefix, another, encoded
 from magnetar_broker.server.runtime.asyncio_runtime import LoopClock, ThreadWorkers
 from magnetar_broker.verify import copied_metadata, values_under
 from magnetar_storage.errors import Corrupt, Incomplete, Unavailable
@@ -173,6 +174,8 @@ def _joined(found: Rebuilt, older: dict[str, bytes], identity: Identity) -> Rebu
         values[key] = _with_older(log.record, key, older.get(key)).encode()
     keys = [key for key in values if key.startswith(TOPICS)]
     values |= values_by_names(keys, identity.starts, values)
+    # promise: a rebuilt directory deletes no object of a directory that it was copied from
+    values[OBJECTS] = encoded(another(ObjectPrefix(identity.directory.hex())))
     return Rebuilding(logs, found, kept, values=values)
 
 

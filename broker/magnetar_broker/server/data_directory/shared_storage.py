@@ -29,6 +29,7 @@ from magnetar_broker.server.data_directory.engine import (
     store_of,
 )
 from magnetar_broker.server.data_directory.last_ids import LastIds
+from magnetar_broker.server.data_directory.object_names import ObjectPrefix, object_prefix
 from magnetar_broker.server.data_directory.shared_looks import serve_looks, share_looks
 from magnetar_broker.server.data_directory.snapshots.making import Snapshots
 from magnetar_broker.server.data_directory.snapshots.part import (
@@ -62,7 +63,9 @@ class LocalControllerStorage:
         snapshots: Snapshots,
         process: ProcessRuntime,
         workers: int,
+        prefix: ObjectPrefix,
     ) -> None:
+        self._prefix = prefix
         self.metadata_url = metadata_url(settings)
         self.metadata = retrying(settings, metadata, process.clock)
         # Served as it is: workers wait themselves, and a write of theirs ends with their link.
@@ -88,6 +91,7 @@ class LocalControllerStorage:
                 "segments.join": join,
                 "segments.rejoin": partial(self._rejoin, worker),
                 "identity": lambda: tuple(self._stored.identity),
+                "objects.prefix": lambda: self._prefix.own,
             }
         )
         serve_looks(self.space, link)
@@ -135,7 +139,8 @@ class LocalWorkerStorage:
     ) -> None:
         self.journal = journal
         self._metadata = SuccessiveMetadata(controllers, process.clock)
-        copies = copies_of(settings, store, process.threads, lambda: self._metadata.identity)
+        self._prefix = ""
+        copies = copies_of(settings, store, process.threads, lambda: self._prefix)
         self.engine = engine_of(
             settings, store, self._metadata, process.clock, process.tasks, journal, space, copies
         )
@@ -161,6 +166,7 @@ class LocalWorkerStorage:
         controller = await self._controllers.present()
         metadata, store = self._metadata, self._store
         metadata.identity = Identity(*await controller.request("identity"))
+        self._prefix = await controller.request("objects.prefix")
         # Before joining: no worker continues until all have joined, so none notes what is refused.
         store.compare(metadata.identity)
         last, identity = await controller.request("segments.join", store.last_id)
@@ -204,8 +210,11 @@ class LocalSharedStorage:
         try:
             space = await space_of(settings, disk, reserves, threads.reads, clock)
             snapshots = Snapshots(metadata, partial(_parts, links, clock), settings, clock)
+            prefix = await object_prefix(disk, metadata, threads.background)
             await snapshots.clear()
-            yield LocalControllerStorage(settings, metadata, space, snapshots, process, workers)
+            yield LocalControllerStorage(
+                settings, metadata, space, snapshots, process, workers, prefix
+            )
         finally:
             space.stop()
             try:

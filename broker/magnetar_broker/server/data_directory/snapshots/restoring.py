@@ -5,6 +5,7 @@ from contextlib import closing
 from threading import Event
 
 from magnetar_broker.server.data_directory import addresses
+from magnetar_broker.server.data_directory.object_names import mark_as_copy
 from magnetar_broker.server.data_directory.snapshots.files import (
     MANIFEST,
     begin,
@@ -15,14 +16,16 @@ from magnetar_broker.server.data_directory.snapshots.files import (
 )
 from magnetar_storage.errors import Unavailable
 from magnetar_storage.local import layout
-from magnetar_storage.runtime.disk import ReadOnlyDisk
+from magnetar_storage.runtime.disk import LocalDisk, ReadOnlyDisk
 
 LAST = layout.FORMAT_FILE
 LEFT_OUT = (layout.LOCK_FILE, addresses.FILE, MANIFEST)
 
 
-def restored(snapshot: str, data_dir: str) -> tuple[int, int]:
+def restored(snapshot: str, data_dir: str, replaces_original: bool = False) -> tuple[int, int]:
     """Copy a snapshot durably; return the numbers of files and bytes.  OSError, `Unavailable`.
+
+    With `replaces_original` the broker on the copy deletes objects that the original uploaded.
 
     The FORMAT of the data directory is written last: without it no broker starts on the files that
     an interrupted copy leaves.
@@ -35,11 +38,13 @@ def restored(snapshot: str, data_dir: str) -> tuple[int, int]:
     if os.listdir(data_dir):
         raise Unavailable(f"{data_dir} is not empty: name a new directory")
     with closing(source.lock(layout.LOCK_FILE)):  # a broker may run on the snapshot
-        return _copied(snapshot, data_dir)
+        return _copied(snapshot, data_dir, replaces_original)
 
 
-def _copied(snapshot: str, data_dir: str) -> tuple[int, int]:
+def _copied(snapshot: str, data_dir: str, replaces_original: bool) -> tuple[int, int]:
     begin(data_dir)
+    if not replaces_original:
+        mark_as_copy(LocalDisk(data_dir))
     count = size = 0
     made = []
     last: list[tuple[str, str]] = []
