@@ -12,6 +12,7 @@ from magnetar_broker.authentication.outcomes import OutcomeCounts
 from magnetar_broker.base.version import VERSION, commit
 from magnetar_broker.compaction.topic_compaction import CompactionFigures
 from magnetar_broker.dispatch.consumer import Backlog
+from magnetar_broker.expiry.stray_objects import StrayObjects
 from magnetar_broker.metrics.figures import (
     NO_QUOTAS,
     ConsumerFigures,
@@ -56,6 +57,7 @@ from magnetar_broker.metrics.rows import (
     SPACE_ROWS,
     STALL_ROWS,
     STORAGE_ROWS,
+    STRAY_OBJECTS_ROW,
     SUBSCRIPTION_ROWS,
     THROTTLED_ROWS,
     TLS_ROWS,
@@ -187,6 +189,13 @@ def of_schemas(schemas: SchemaCounts | None, cluster: str) -> bytes:
         failed = [(labels, one.failed[work]) for labels, one in measured]
         made += table(name, (SCHEMA_FAILED_ROW,), failed)
     return b"".join((*made, *table("pulsar_schema_", SCHEMA_ROWS, measured)))
+
+
+def of_stray_objects(stray: StrayObjects | None, cluster: str) -> bytes:
+    """Return the metric of stray objects; empty in a process that does not look for them."""
+    if stray is None:
+        return b""
+    return b"".join(table("", (STRAY_OBJECTS_ROW,), [(labels_of({"cluster": cluster}), stray)]))
 
 
 def of_limits(reached: Mapping[str, int], cluster: str) -> bytes:

@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Final, Protocol
 
 from magnetar_broker.config import Settings
+from magnetar_broker.expiry.stray_objects import ObjectAccess
 from magnetar_broker.ipc.link import Link
 from magnetar_broker.ipc.successive import SuccessiveLinks
 from magnetar_broker.metrics.journal import JournalStats
@@ -40,6 +41,10 @@ class SoleStorage(Protocol):
     @property
     def snapshots(self) -> Snapshots | None:
         """The snapshots of the data; None if the engine cannot make any."""
+
+    @property
+    def objects(self) -> ObjectAccess:
+        """The access to the objects of the data in stores of objects."""
 
     async def stop(self) -> None:
         """Give up the snapshot that is being made; called before the topics are closed."""
@@ -92,6 +97,10 @@ class ControllerStorage(Protocol):
     @property
     def snapshots(self) -> Snapshots | None:
         """The snapshots of the data; None if the engine cannot make any."""
+
+    @property
+    def objects(self) -> ObjectAccess:
+        """The access to the objects of the data in stores of objects."""
 
     async def before_giving(self, worker: int) -> None:
         """Prepare a worker to take over topics of another one; raises if that is impossible."""

@@ -12,7 +12,7 @@ from magnetar_storage.objects.interfaces import Objects
 from magnetar_storage.objects.object_disk import ObjectDisk, StoredFile
 from magnetar_storage.runtime.disk import ReadableDisk
 from magnetar_storage.runtime.execution import Worker
-from magnetar_storage.tiered import copying
+from magnetar_storage.tiered import copying, own_objects
 from magnetar_storage.tiered.read_ahead import ReadAhead
 
 T = TypeVar("T")
@@ -70,8 +70,8 @@ class TieredCopies:
         )
 
     def new_name(self, segment: SegmentId) -> str:
-        """Return `prefix/segment-nonce.seg`."""
-        return f"{self._prefix()}/{segment:016x}-{self._nonce()}.seg"
+        """Return a name with the prefix and a nonce."""
+        return own_objects.name_of(self._prefix(), segment, self._nonce())
 
     async def upload(
         self, segment: SegmentId, copy: SegmentCopy, goes_on: Callable[[], bool]
@@ -100,7 +100,7 @@ class TieredCopies:
     async def delete(self, copy: SegmentCopy) -> None:
         """Delete the object in a thread of the uploads; leave that of another data directory."""
         # promise[never]: a data directory that was copied deletes no object of the other one
-        if not copy.name.startswith(f"{self._prefix()}/"):
+        if not own_objects.is_own(self._prefix(), copy.name):
             return
         place = self._place(copy.place)
         await place.uploads[0].run(lambda: place.objects().delete(copy.name))

@@ -54,6 +54,13 @@ class TieredStorage:
         default=2,
         of_workers=True,
     )
+    magnetar_offload_orphan_minutes: int = setting(
+        Integer(-1),
+        "Age of objects without a ledger, such as those of uploads that failed, at which they are "
+        "deleted; -1 means never. The broker looks for them an hour after its start, and daily.",
+        default=10_080,
+        unit="min",
+    )
     managed_ledger_offload_bucket: str | None = setting(
         TEXT,
         "Container of azureblob; for the other drivers the bucket if theirs is blank. As "

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Final
 
 from magnetar_broker.config import Settings
+from magnetar_broker.expiry.stray_objects import ObjectAccess
 from magnetar_broker.server.runtime.asyncio_runtime import ThreadWorkers
 from magnetar_storage.errors import Unavailable
 from magnetar_storage.multi_store.multi_store import JoinedStore
@@ -35,6 +36,11 @@ def copies_of(
         prefix,
         lambda: os.urandom(8).hex(),
     )
+
+
+def access_to(settings: Settings, threads: ThreadWorkers, prefix: str) -> ObjectAccess:
+    """Return the access to all objects of the data directory, in a thread of its own."""
+    return ObjectAccess(prefix, partial(_open_place, settings), threads.transfers(1)[0])
 
 
 def _open_place(settings: Settings, place: str) -> Objects:

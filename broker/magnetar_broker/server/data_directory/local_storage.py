@@ -6,9 +6,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from magnetar_broker.config import Durability, Settings
+from magnetar_broker.expiry.stray_objects import ObjectAccess
 from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.server.data_directory import addresses
-from magnetar_broker.server.data_directory.copies import copies_of
+from magnetar_broker.server.data_directory.copies import access_to, copies_of
 from magnetar_broker.server.data_directory.engine import (
     data_disk,
     engine_of,
@@ -46,11 +47,13 @@ class LocalSoleStorage:
         journal: JournalStats,
         part: LocalPart,
         snapshots: Snapshots,
+        objects: ObjectAccess,
     ) -> None:
         self.metadata_url = metadata_url(settings)
         self.engine = engine
         self.journal = journal
         self.snapshots = snapshots
+        self.objects = objects
         self._part = part
 
     async def stop(self) -> None:
@@ -96,7 +99,8 @@ class LocalStorage:
             engine = engine_of(
                 settings, store, metadata, clock, process.tasks, journal, space, copies
             )
-            yield LocalSoleStorage(settings, engine, journal, part, snapshots)
+            objects = access_to(settings, process.threads, prefix.own)
+            yield LocalSoleStorage(settings, engine, journal, part, snapshots, objects)
         finally:
             space.stop()
             # The store's lock is that of the directory: it is given up last.

@@ -17,7 +17,7 @@ from magnetar_broker.ipc.successive import SuccessiveLinks
 from magnetar_broker.ipc.successive_metadata import SuccessiveMetadata
 from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.placement.worker_links import WorkerLinks
-from magnetar_broker.server.data_directory.copies import copies_of
+from magnetar_broker.server.data_directory.copies import access_to, copies_of
 from magnetar_broker.server.data_directory.engine import (
     data_disk,
     engine_of,
@@ -66,6 +66,7 @@ class LocalControllerStorage:
         prefix: ObjectPrefix,
     ) -> None:
         self._prefix = prefix
+        self.objects = access_to(settings, process.threads, prefix.own)
         self.metadata_url = metadata_url(settings)
         self.metadata = retrying(settings, metadata, process.clock)
         # Served as it is: workers wait themselves, and a write of theirs ends with their link.

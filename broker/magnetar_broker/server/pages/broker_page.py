@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from magnetar_broker.broker import Broker
+from magnetar_broker.expiry.stray_objects import StrayObjects
 from magnetar_broker.metrics.figures import Figures
 from magnetar_broker.metrics.gathering import Gatherer
 from magnetar_broker.metrics.journal import JournalFigures, JournalStats
@@ -36,9 +37,11 @@ class BrokerPage:
         is_joined: bool = False,
         tls: Callable[[], TlsFigures | None] = lambda: None,
         schemas: SchemaCounts | None = None,
+        stray: StrayObjects | None = None,
     ) -> None:
         """`is_joined` says that the page will be joined with the pages of other processes."""
         self._schemas = schemas
+        self._stray = stray
         self._usage = UsageMeter(broker.engine.clock.now_ms())
         self._tls = tls
         self._broker = broker
@@ -73,6 +76,7 @@ class BrokerPage:
         from magnetar_broker.metrics.prometheus import (  # noqa: PLC0415
             of_schemas,
             of_space,
+            of_stray_objects,
             of_tls,
             of_usage,
             parts,
@@ -84,5 +88,6 @@ class BrokerPage:
             of_space(self._broker.engine.space.figures(), figures.cluster),
             of_usage(self._usage.usage(figures.now_ms), figures),
             of_schemas(self._schemas, figures.cluster),
+            of_stray_objects(self._stray, figures.cluster),
         )
         return parts(figures, journal, loop, self._is_joined), b"".join(process)

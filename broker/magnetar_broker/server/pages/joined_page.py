@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from itertools import count
 
 from magnetar_broker.authentication.authenticator import Authenticator
+from magnetar_broker.expiry.stray_objects import StrayObjects
 from magnetar_broker.ipc.link import Link
 from magnetar_broker.limits.reached import ReachedLimits
 from magnetar_broker.metrics.joining import join
@@ -20,6 +21,7 @@ from magnetar_broker.metrics.prometheus import (
     of_loop,
     of_schemas,
     of_space,
+    of_stray_objects,
     of_tls,
     of_workers,
 )
@@ -48,6 +50,7 @@ class JoinedPage:
         tls: Callable[[], TlsFigures | None] = lambda: None,
         schemas: SchemaCounts | None = None,
         space: SpaceState | None = None,
+        stray: StrayObjects | None = None,
     ) -> None:
         """`links` are the links to the present workers, by worker number.
 
@@ -56,6 +59,7 @@ class JoinedPage:
         self._authenticator = authenticator
         self._tls = tls
         self._schemas = schemas
+        self._stray = stray
         self._space = space or SpaceState()
         self._cluster = cluster
         self._workers = workers
@@ -87,6 +91,7 @@ class JoinedPage:
             of_space(self._space.figures(), self._cluster),
             of_limits(self._reached.counts, self._cluster),
             of_schemas(self._schemas, self._cluster),
+            of_stray_objects(self._stray, self._cluster),
         )
         joined = join({**answered, name_of(None): own})
         # promise[answered -> pages]: only workers that answered are up

@@ -13,6 +13,7 @@ from magnetar_broker.base.guarded_metadata import NOT_YET, GuardedMetadata
 from magnetar_broker.base.metadata_keys import STARTS, TOPICS, topic_of_names
 from magnetar_broker.base.runtime import NamesRuntime
 from magnetar_broker.config.changes import Given
+from magnetar_broker.expiry.stray_objects import StrayObjects
 from magnetar_broker.ipc.link import Link
 from magnetar_broker.limits.admission import Admission
 from magnetar_broker.limits.reached import ReachedLimits
@@ -110,7 +111,9 @@ class Controller:
         admission = Admission(lambda: settings, process.clock, reached)
         owners = LinkedOwners(topic_host, runtime)
         health = LinkedHealth(links, runtime)
-        http = self._http_server(directory, owners, health, storage, reached)
+        stray = StrayObjects(settings, metadata, process.clock, storage.objects)
+        stray.register(directory.jobs)
+        http = self._http_server(directory, owners, health, storage, reached, stray)
         try:
             sockets = process.context.sockets
             await http.start(of_port(sockets, self._ports.http))
@@ -140,6 +143,7 @@ class Controller:
         health: LinkedHealth,
         storage: ControllerStorage,
         reached: ReachedLimits,
+        stray: StrayObjects,
     ) -> HttpServer:
         """Return the server of the admin API, of metrics and of health."""
         process, settings = self._process, self._settings
@@ -154,6 +158,7 @@ class Controller:
             self._contexts.figures if self._contexts is not None else lambda: None,
             directory.schemas.counts,
             storage.space,
+            stray,
         )
         context = AdminContext(
             directory,

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from magnetar_broker.config import Settings
+from magnetar_broker.expiry.stray_objects import StrayObjects
 from magnetar_broker.placement.ownership import SoleOwner
 from magnetar_broker.server.clients.authentication import authenticator_of
 from magnetar_broker.server.clients.listener import Listener
@@ -77,8 +78,10 @@ class Daemon:
         listener = Listener(broker, self._loop_timer, descriptors)
         garbage = Garbage(broker.topics)
         broker.jobs.every(CHECK_SECONDS, CLOSED_TOPICS, garbage.collect_closed)
+        stray = StrayObjects(settings, engine.metadata, engine.clock, opened.objects)
+        stray.register(broker.jobs)
         context = replace(
-            sole_context(halves, opened.journal, self._loop_timer, contexts),
+            sole_context(halves, opened.journal, self._loop_timer, stray, contexts),
             snapshots=opened.snapshots,
             metadata_url=opened.metadata_url,
         )

@@ -8,6 +8,7 @@ from dataclasses import replace
 from socket import socket
 
 from magnetar_broker.base.errors import CredentialsRefused
+from magnetar_broker.expiry.stray_objects import StrayObjects
 from magnetar_broker.limits.admission import Admission
 from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.server.admin.authorizing import authorize
@@ -158,6 +159,7 @@ def sole_context(
     halves: Standalone,
     journal: JournalStats,
     loop_timer: LoopTimer,
+    stray: StrayObjects | None = None,
     contexts: Contexts | None = None,
 ) -> AdminContext:
     """Return the context of a broker of one process."""
@@ -170,6 +172,7 @@ def sole_context(
         loop_timer.stats,
         tls=tls,
         schemas=directory.schemas.counts,
+        stray=stray,
     )
     return AdminContext(
         directory, SoleProcess(broker), MetricsPage(page.make), HealthCheck(broker), _stop

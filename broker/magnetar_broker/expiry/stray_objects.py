@@ -1,0 +1,185 @@
+"""Stray objects: objects of this data directory that no record of a log lists; they are deleted.
+
+Uploads leave them that take place after their failure, or after the deletion of their topic.
+
+An object that is listed by the store *before* all records are read, and by none of them, is stray
+for ever.  Its upload began after the record had listed it, in whichever process.  A record that
+does not list it any more never does again, since no name is used twice; and no record moves to
+another key.  So other processes may offload and delete at the same time, and an upload that takes
+place late leaves an object that the next round finds.  A record that cannot be read may list any
+object: then nothing is deleted.
+"""
+
+import json
+import logging
+from collections.abc import Callable, Collection, Iterator
+from functools import partial
+from typing import Final, NamedTuple
+
+from magnetar_broker.base.metadata_keys import POLICIES, TOPICS, namespace_of_policies, topic_of
+from magnetar_broker.base.periodic_jobs import PeriodicJobs
+from magnetar_broker.config import Settings
+from magnetar_broker.expiry.orphans import NAMED, RECORDS
+from magnetar_broker.policies.effective import StoredPolicies
+from magnetar_broker.policies.offload_values import members_in, merged, offload_rules
+from magnetar_broker.policies.table import OFFLOAD
+from magnetar_storage.errors import Corrupt, StorageError
+from magnetar_storage.interfaces import MetadataStore, SegmentCopy
+from magnetar_storage.log.log_record import LogRecord, is_unused
+from magnetar_storage.objects.interfaces import Objects
+from magnetar_storage.runtime.execution import Clock, Worker
+from magnetar_storage.tiered import own_objects
+
+logger = logging.getLogger(__name__)
+
+COLLECTION: Final = "deletion of stray objects"
+LOOK_SECONDS: Final = 3600
+"""The seconds from the start until the first round."""
+INTERVAL_SECONDS: Final = 86_400
+OBJECTS: Final = 50_000
+"""The most objects whose names are in memory; for each part of them all records are read."""
+
+
+class ObjectAccess(NamedTuple):
+    """The access of a process to the objects of a data directory."""
+
+    prefix: str
+    """The prefix of the names of the directory's objects."""
+    open_place: Callable[[str], Objects]
+    """Opens the store of objects of a place; called in the thread of `worker`."""
+    worker: Worker
+
+
+class StrayObjects:
+    """Deletes the stray objects of a data directory; one process of a broker does."""
+
+    def __init__(
+        self, settings: Settings, metadata: MetadataStore, clock: Clock, access: ObjectAccess
+    ) -> None:
+        self._settings = settings
+        self._metadata = metadata
+        self._clock = clock
+        self._access = access
+        self._next = 0.0
+        """The uptime at which the next round is due."""
+        self.deleted = 0
+        """The number of objects deleted since the start of this process."""
+
+    def register(self, jobs: PeriodicJobs) -> None:
+        """Look for stray objects an hour after the start, and every day from then on."""
+        if self._settings.magnetar_offload_orphan_minutes >= 0:
+            jobs.every(LOOK_SECONDS, COLLECTION, self._look)
+
+    async def _look(self) -> None:
+        if self._clock.uptime() >= self._next:
+            self._next = self._clock.uptime() + INTERVAL_SECONDS
+            await self.collect()
+
+    async def collect(self) -> None:
+        """Delete the stray objects of all places that are known.
+
+        An error of one place is logged: it does not prevent the rest.
+        """
+        found = await self._listed()
+        if found is None:
+            return
+        for place in sorted(found.places | await self._named_by_policies()):
+            try:
+                await self._collect(place)
+            except StorageError as error:
+                logger.warning("%s in %s failed and will be retried: %s", COLLECTION, place, error)
+
+    async def _collect(self, place: str) -> None:
+        prefix, run = self._access.prefix, self._access.worker.run
+        grace_ms = self._settings.magnetar_offload_orphan_minutes * 60_000
+
+        def begin() -> tuple[Objects, Iterator[str]]:
+            objects = self._access.open_place(place)
+            when = own_objects.deletable(objects, prefix, grace_ms)
+            return objects, own_objects.aged(objects, prefix, when)
+
+        objects, names = await run(begin)
+        while candidates := await run(partial(own_objects.some, names, OBJECTS)):
+            # Only now: those that were read before lack what was uploaded since.
+            listed = await self._listed()
+            if listed is None:
+                return
+            stray = candidates - listed.names
+            await run(partial(own_objects.delete, objects, stray))
+            self._report(place, stray)
+
+    def _report(self, place: str, stray: Collection[str]) -> None:
+        if not stray:
+            return
+        self.deleted += len(stray)
+        some = ", ".join(sorted(stray)[:NAMED])
+        logger.warning(
+            "deleted %d objects that no ledger belongs to from %s (magnetarOffloadOrphanMinutes): "
+            "%s%s",
+            len(stray), place, some, "" if len(stray) <= NAMED else ", ...",
+        )  # fmt: skip
+
+    async def _listed(self) -> "_Listed | None":
+        """Return the copies in all records; None, with a warning, if one record cannot be read."""
+        listed, after, damaged = _Listed(set(), set()), "", list[str]()
+        while page := await self._metadata.read_under(TOPICS, after, RECORDS):
+            for key, found in page:
+                try:
+                    if isinstance(found, Corrupt):
+                        raise found
+                    if not is_unused(found.value):
+                        listed.add(LogRecord.decode(key, found.value))
+                except Corrupt:
+                    damaged.append(topic_of(key))
+            after = page[-1][0]
+        # promise: an object that a damaged record may list is not deleted
+        if damaged:
+            logger.warning(
+                "the metadata records of %s cannot be read: no object that they may list is "
+                "deleted",
+                ", ".join(damaged[:NAMED]),
+            )
+            return None
+        return listed
+
+    async def _named_by_policies(self) -> set[str]:
+        """Return the places of the settings, and of the policies of namespaces and topics."""
+        usual = members_in(self._settings)
+        namespaces, after = dict[str, dict[str, object]](), ""
+        places = {offload_rules(usual).place}
+        while page := await self._metadata.read_under(POLICIES, after):
+            for key, found in page:
+                if isinstance(found, Corrupt):
+                    raise found
+                values = StoredPolicies(key, json.loads(found.value), found.version)
+                if (explicit := values.get(OFFLOAD)) is None:
+                    continue
+                members = merged(namespaces.get(_namespace_of(key), usual), explicit)
+                if namespace_of_policies(key) is not None:
+                    namespaces[_namespace_of(key)] = members
+                places.add(offload_rules(members).place)
+            after = page[-1][0]
+        return places - {""}
+
+
+class _Listed(NamedTuple):
+    """The copies that records list, complete or not, and to be deleted or not."""
+
+    places: set[str]
+    names: set[str]
+    """Their names, whichever place they are in: no two objects have the same one, and one store
+    may have several places."""
+
+    def add(self, record: LogRecord) -> None:
+        for copy in (*_copies(record), *record.copy_trash):
+            self.places.add(copy.place)
+            self.names.add(copy.name)
+
+
+def _copies(record: LogRecord) -> Iterator[SegmentCopy]:
+    return (one.copy for one in record.segments if one.copy is not None)
+
+
+def _namespace_of(key: str) -> str:
+    """Return the namespace of a key of policies, which may be a topic's."""
+    return "/".join(key.removeprefix(POLICIES).split("/")[:2])
