@@ -36,7 +36,9 @@ class Controller:
         theirs.close()
         self.link = link = Link("worker-1", process.clock, process.tasks)
         link.serve(dict.fromkeys(("names.hold", "names.stop", "segments.rejoin"), stub))
-        link.serve({"names.join": self._join, "identity": lambda: tuple(UNKNOWN), "objects.prefix": str})
+        link.serve(
+            {"names.join": self._join, "identity": lambda: tuple(UNKNOWN), "objects.prefix": str}
+        )
         link.serve({"segments.join": lambda last: (last, tuple(UNKNOWN))})
         metadata = MemoryMetadata(process.clock)
         MetadataServer(link, metadata, lambda key: True, process.clock, process.tasks)
