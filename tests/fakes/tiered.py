@@ -1,6 +1,7 @@
 """A log on a local store whose segments are moved to a store of objects."""
 
 from collections.abc import Coroutine, Iterator
+from copy import deepcopy
 from itertools import count
 from typing import Any, TypeVar
 
@@ -10,7 +11,8 @@ from fakes.logs import BY_THREE, KEY
 from fakes.memory_metadata import MemoryMetadata
 from fakes.runs import append
 from fakes.world import InlineWorker, InlineWorkers, ManualClock, ManualTasks, run
-from magnetar_storage.interfaces import SegmentCopy
+from magnetar_broker.expiry.listed_objects import ObjectAccess
+from magnetar_storage.interfaces import SegmentCopy, Versioned
 from magnetar_storage.local.store import LocalStore
 from magnetar_storage.log.cache import EntryCache
 from magnetar_storage.log.engine import Engine
@@ -27,14 +29,28 @@ PLACE, OTHER = "s3://bucket/first", "s3://bucket/second"
 class TieredWorld:
     """A store, metadata and two stores of objects, which all survive `restart`."""
 
-    def __init__(self) -> None:
-        self.disk = FaultyDisk()
-        self.clock = ManualClock()
+    clock: ManualClock
+    store: LocalStore
+
+    def __init__(self, original: "TieredWorld | None" = None) -> None:
+        """Begin a new world, or a copy of one whose logs are closed: the objects are shared."""
+        self.clock = ManualClock() if original is None else original.clock
         self.metadata = MemoryMetadata(self.clock)
-        self.places = {place: FaultyObjects(self.clock.now_ms) for place in (PLACE, OTHER)}
+        self._nonces = count()
         self.prefix = "data"
         """The prefix of the names of the data directory's objects."""
-        self._nonces = count()
+        if original is None:
+            self.disk = FaultyDisk()
+            self.places = {place: FaultyObjects(self.clock.now_ms) for place in (PLACE, OTHER)}
+        else:
+            self.do(original.store.close())
+            self.disk = deepcopy(original.disk)
+            original.start()
+            self.places = original.places
+            self.prefix = "copy"
+            for key, found in self.do(original.metadata.read_under("")):
+                assert isinstance(found, Versioned)
+                self.do(self.metadata.put(key, found.value))
         self.start()
 
     @property
@@ -57,6 +73,16 @@ class TieredWorld:
             self.store, self.metadata, EntryCache(0), self.clock, ManualTasks(self.clock),
             BY_THREE, copies=copies,
         )  # fmt: skip
+
+    def access(self, *formers: str) -> ObjectAccess:
+        """Return the access to all objects; `formers` are the prefixes of originals."""
+
+        async def forget_formers() -> None:
+            await self.metadata.put("/forgotten", b"")
+
+        return ObjectAccess(
+            self.prefix, self._open, InlineWorker(self.clock), formers, forget_formers
+        )
 
     def _open(self, place: str) -> Objects:
         return self.places[place]

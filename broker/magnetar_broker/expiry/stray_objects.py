@@ -12,22 +12,22 @@ object: then nothing is deleted.
 
 import json
 import logging
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
-from magnetar_broker.base.metadata_keys import POLICIES, TOPICS, namespace_of_policies, topic_of
+from magnetar_broker.base.metadata_keys import POLICIES, namespace_of_policies
 from magnetar_broker.base.periodic_jobs import PeriodicJobs
 from magnetar_broker.config import Settings
-from magnetar_broker.expiry.orphans import NAMED, RECORDS
+from magnetar_broker.expiry.listed_objects import ObjectAccess, listed_objects
+from magnetar_broker.expiry.orphans import NAMED
 from magnetar_broker.policies.effective import StoredPolicies
 from magnetar_broker.policies.offload_values import members_in, merged, offload_rules
 from magnetar_broker.policies.table import OFFLOAD
 from magnetar_storage.errors import Corrupt, StorageError
-from magnetar_storage.interfaces import MetadataStore, SegmentCopy
-from magnetar_storage.log.log_record import LogRecord, is_unused
+from magnetar_storage.interfaces import MetadataStore
 from magnetar_storage.objects.interfaces import Objects
-from magnetar_storage.runtime.execution import Clock, Worker
+from magnetar_storage.runtime.execution import Clock
 from magnetar_storage.tiered import own_objects
 
 logger = logging.getLogger(__name__)
@@ -38,16 +38,6 @@ LOOK_SECONDS: Final = 3600
 INTERVAL_SECONDS: Final = 86_400
 OBJECTS: Final = 50_000
 """The most objects whose names are in memory; for each part of them all records are read."""
-
-
-class ObjectAccess(NamedTuple):
-    """The access of a process to the objects of a data directory."""
-
-    prefix: str
-    """The prefix of the names of the directory's objects."""
-    open_place: Callable[[str], Objects]
-    """Opens the store of objects of a place; called in the thread of `worker`."""
-    worker: Worker
 
 
 class StrayObjects:
@@ -80,7 +70,7 @@ class StrayObjects:
 
         An error of one place is logged: it does not prevent the rest.
         """
-        found = await self._listed()
+        found = await listed_objects(self._metadata)
         if found is None:
             return
         for place in sorted(found.places | await self._named_by_policies()):
@@ -101,7 +91,7 @@ class StrayObjects:
         objects, names = await run(begin)
         while candidates := await run(partial(own_objects.some, names, OBJECTS)):
             # Only now: those that were read before lack what was uploaded since.
-            listed = await self._listed()
+            listed = await listed_objects(self._metadata)
             if listed is None:
                 return
             stray = candidates - listed.names
@@ -118,29 +108,6 @@ class StrayObjects:
             "%s%s",
             len(stray), place, some, "" if len(stray) <= NAMED else ", ...",
         )  # fmt: skip
-
-    async def _listed(self) -> "_Listed | None":
-        """Return the copies in all records; None, with a warning, if one record cannot be read."""
-        listed, after, damaged = _Listed(set(), set()), "", list[str]()
-        while page := await self._metadata.read_under(TOPICS, after, RECORDS):
-            for key, found in page:
-                try:
-                    if isinstance(found, Corrupt):
-                        raise found
-                    if not is_unused(found.value):
-                        listed.add(LogRecord.decode(key, found.value))
-                except Corrupt:
-                    damaged.append(topic_of(key))
-            after = page[-1][0]
-        # promise: an object that a damaged record may list is not deleted
-        if damaged:
-            logger.warning(
-                "the metadata records of %s cannot be read: no object that they may list is "
-                "deleted",
-                ", ".join(damaged[:NAMED]),
-            )
-            return None
-        return listed
 
     async def _named_by_policies(self) -> set[str]:
         """Return the places of the settings, and of the policies of namespaces and topics."""
@@ -160,24 +127,6 @@ class StrayObjects:
                 places.add(offload_rules(members).place)
             after = page[-1][0]
         return places - {""}
-
-
-class _Listed(NamedTuple):
-    """The copies that records list, complete or not, and to be deleted or not."""
-
-    places: set[str]
-    names: set[str]
-    """Their names, whichever place they are in: no two objects have the same one, and one store
-    may have several places."""
-
-    def add(self, record: LogRecord) -> None:
-        for copy in (*_copies(record), *record.copy_trash):
-            self.places.add(copy.place)
-            self.names.add(copy.name)
-
-
-def _copies(record: LogRecord) -> Iterator[SegmentCopy]:
-    return (one.copy for one in record.segments if one.copy is not None)
 
 
 def _namespace_of(key: str) -> str:

@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Final, Protocol
 
 from magnetar_broker.config import Settings
-from magnetar_broker.expiry.stray_objects import ObjectAccess
+from magnetar_broker.expiry.listed_objects import ObjectAccess
 from magnetar_broker.ipc.link import Link
 from magnetar_broker.ipc.successive import SuccessiveLinks
 from magnetar_broker.metrics.journal import JournalStats

@@ -98,13 +98,21 @@ class TieredCopies:
         return await _of(self._place(copy.place).lanes, segment).reader(segment, copy)
 
     async def delete(self, copy: SegmentCopy) -> None:
-        """Delete the object in a thread of the uploads; leave that of another data directory."""
+        """Delete the object in a thread of the uploads, unless another directory may use it."""
         # promise[never]: a data directory that was copied deletes no object of the other one
         if not own_objects.is_own(self._prefix(), copy.name):
             return
         place = self._place(copy.place)
-        await place.uploads[0].run(lambda: place.objects().delete(copy.name))
-        self._deleted += 1
+
+        def job() -> bool:
+            # promise: a data directory deletes no object that a copy of it may list
+            if own_objects.is_shared(place.objects(), self._prefix()):
+                return False
+            place.objects().delete(copy.name)
+            return True
+
+        if await place.uploads[0].run(job):
+            self._deleted += 1
 
     def _place(self, text: str) -> "_Place":
         found = self._places.get(text)

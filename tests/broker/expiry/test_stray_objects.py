@@ -9,7 +9,7 @@ from fakes.faulty_objects import Fault
 from fakes.logs import numbered
 from fakes.memory_metadata import MemoryMetadata
 from fakes.tiered import OTHER, PLACE, TieredWorld
-from fakes.world import InlineWorker, ManualTasks
+from fakes.world import ManualTasks
 from magnetar_broker.base.guarded_metadata import GuardedMetadata
 from magnetar_broker.base.metadata_keys import TOPICS, namespace_policies_key, topic_policies_key
 from magnetar_broker.base.periodic_jobs import PeriodicJobs
@@ -19,7 +19,6 @@ from magnetar_broker.expiry import stray_objects
 from magnetar_broker.expiry.stray_objects import (
     INTERVAL_SECONDS,
     LOOK_SECONDS,
-    ObjectAccess,
     StrayObjects,
 )
 from magnetar_proto.names import TopicName
@@ -34,9 +33,8 @@ GRACE_SECONDS = MINUTES * 60
 def stray_in(
     world: TieredWorld, minutes: int = MINUTES, metadata: MemoryMetadata | None = None
 ) -> StrayObjects:
-    access = ObjectAccess(world.prefix, world.places.__getitem__, InlineWorker(world.clock))
     settings = Settings(magnetar_offload_orphan_minutes=minutes)
-    return StrayObjects(settings, metadata or world.metadata, world.clock, access)
+    return StrayObjects(settings, metadata or world.metadata, world.clock, world.access())
 
 
 def stray_object(world: TieredWorld, place: str = PLACE, segment: int = 7) -> str:
@@ -194,8 +192,7 @@ def test_an_upload_that_takes_place_after_its_topic_was_deleted_leaves_nothing()
     assert len(segments(world)) == 1
     settings = Settings(magnetar_offload_orphan_minutes=0, managed_ledger_offload_driver=None)
     world.do(world.metadata.put(namespace_policies_key("public/default"), policy("bucket/first")))
-    access = ObjectAccess(world.prefix, world.places.__getitem__, InlineWorker(world.clock))
-    world.do(StrayObjects(settings, world.metadata, world.clock, access).collect())
+    world.do(StrayObjects(settings, world.metadata, world.clock, world.access()).collect())
     assert not segments(world), "the place is known from the policies alone"
 
 

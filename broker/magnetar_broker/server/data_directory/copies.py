@@ -6,9 +6,11 @@ from functools import partial
 from typing import Final
 
 from magnetar_broker.config import Settings
-from magnetar_broker.expiry.stray_objects import ObjectAccess
+from magnetar_broker.expiry.listed_objects import ObjectAccess
+from magnetar_broker.server.data_directory.object_names import ObjectPrefix, forget_formers
 from magnetar_broker.server.runtime.asyncio_runtime import ThreadWorkers
 from magnetar_storage.errors import Unavailable
+from magnetar_storage.interfaces import MetadataStore
 from magnetar_storage.multi_store.multi_store import JoinedStore
 from magnetar_storage.objects.interfaces import Objects
 from magnetar_storage.tiered.copies import TieredCopies
@@ -38,9 +40,17 @@ def copies_of(
     )
 
 
-def access_to(settings: Settings, threads: ThreadWorkers, prefix: str) -> ObjectAccess:
+def access_to(
+    settings: Settings, threads: ThreadWorkers, prefix: ObjectPrefix, metadata: MetadataStore
+) -> ObjectAccess:
     """Return the access to all objects of the data directory, in a thread of its own."""
-    return ObjectAccess(prefix, partial(_open_place, settings), threads.transfers(1)[0])
+    return ObjectAccess(
+        prefix.own,
+        partial(_open_place, settings),
+        threads.transfers(1)[0],
+        prefix.formers,
+        partial(forget_formers, metadata, prefix),
+    )
 
 
 def _open_place(settings: Settings, place: str) -> Objects:

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from magnetar_broker.config import Durability, Settings
-from magnetar_broker.expiry.stray_objects import ObjectAccess
+from magnetar_broker.expiry.listed_objects import ObjectAccess
 from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.server.data_directory import addresses
 from magnetar_broker.server.data_directory.copies import access_to, copies_of
@@ -99,7 +99,7 @@ class LocalStorage:
             engine = engine_of(
                 settings, store, metadata, clock, process.tasks, journal, space, copies
             )
-            objects = access_to(settings, process.threads, prefix.own)
+            objects = access_to(settings, process.threads, prefix, metadata)
             yield LocalSoleStorage(settings, engine, journal, part, snapshots, objects)
         finally:
             space.stop()

@@ -13,6 +13,7 @@ from magnetar_broker.base.metadata_keys import OBJECTS
 from magnetar_broker.server.data_directory.snapshots.files import MANIFEST
 from magnetar_storage.errors import Corrupt
 from magnetar_storage.identity import ID_BYTES
+from magnetar_storage.interfaces import MetadataStore
 from magnetar_storage.metadata.sqlite import SqliteMetadata
 from magnetar_storage.runtime.disk import LocalDisk
 from magnetar_storage.runtime.execution import Worker
@@ -23,11 +24,11 @@ COPIED = "COPIED"
 
 
 class ObjectPrefix(NamedTuple):
-    """The prefix of the names of new objects, and those of the directories copied before."""
+    """The prefix of the names of new objects, and those of the originals, if this is a copy."""
 
     own: str
     formers: tuple[str, ...] = ()
-    """The prefixes of objects that other directories may use."""
+    """The prefixes of directories that have not been told yet that this one shares objects."""
 
 
 def mark_as_copy(disk: LocalDisk) -> None:
@@ -56,6 +57,11 @@ async def object_prefix(disk: LocalDisk, metadata: SqliteMetadata, worker: Worke
 def another(former: ObjectPrefix) -> ObjectPrefix:
     """Return a prefix that no data directory has."""
     return ObjectPrefix(os.urandom(ID_BYTES).hex(), (*former.formers, former.own))
+
+
+async def forget_formers(metadata: MetadataStore, prefix: ObjectPrefix) -> None:
+    """Store the prefix without the formers, which have been told of this directory."""
+    await metadata.put(OBJECTS, encoded(ObjectPrefix(prefix.own)))
 
 
 def encoded(prefix: ObjectPrefix) -> bytes:

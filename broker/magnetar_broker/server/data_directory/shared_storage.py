@@ -66,9 +66,9 @@ class LocalControllerStorage:
         prefix: ObjectPrefix,
     ) -> None:
         self._prefix = prefix
-        self.objects = access_to(settings, process.threads, prefix.own)
         self.metadata_url = metadata_url(settings)
         self.metadata = retrying(settings, metadata, process.clock)
+        self.objects = access_to(settings, process.threads, prefix, self.metadata)
         # Served as it is: workers wait themselves, and a write of theirs ends with their link.
         self._stored = metadata
         self.space = space

@@ -13,6 +13,7 @@ from magnetar_broker.base.guarded_metadata import NOT_YET, GuardedMetadata
 from magnetar_broker.base.metadata_keys import STARTS, TOPICS, topic_of_names
 from magnetar_broker.base.runtime import NamesRuntime
 from magnetar_broker.config.changes import Given
+from magnetar_broker.expiry.shared_objects import SharedObjects
 from magnetar_broker.expiry.stray_objects import StrayObjects
 from magnetar_broker.ipc.link import Link
 from magnetar_broker.limits.admission import Admission
@@ -113,6 +114,7 @@ class Controller:
         health = LinkedHealth(links, runtime)
         stray = StrayObjects(settings, metadata, process.clock, storage.objects)
         stray.register(directory.jobs)
+        SharedObjects(metadata, storage.objects).register(directory.jobs)
         http = self._http_server(directory, owners, health, storage, reached, stray)
         try:
             sockets = process.context.sockets

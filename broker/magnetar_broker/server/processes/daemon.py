@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from magnetar_broker.config import Settings
+from magnetar_broker.expiry.shared_objects import SharedObjects
 from magnetar_broker.expiry.stray_objects import StrayObjects
 from magnetar_broker.placement.ownership import SoleOwner
 from magnetar_broker.server.clients.authentication import authenticator_of
@@ -80,6 +81,7 @@ class Daemon:
         broker.jobs.every(CHECK_SECONDS, CLOSED_TOPICS, garbage.collect_closed)
         stray = StrayObjects(settings, engine.metadata, engine.clock, opened.objects)
         stray.register(broker.jobs)
+        SharedObjects(engine.metadata, opened.objects).register(broker.jobs)
         context = replace(
             sole_context(halves, opened.journal, self._loop_timer, stray, contexts),
             snapshots=opened.snapshots,

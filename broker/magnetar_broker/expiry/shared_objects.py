@@ -1,0 +1,63 @@
+"""Objects that a data directory shares with the one that it was copied from.
+
+A restored directory lists objects that the original uploaded and would delete with their ledgers.
+So the copy writes a mark for the original to each store (`own_objects.share`), which keeps all
+objects that are older than the mark.  The copy itself never deletes objects of another prefix.
+"""
+
+import logging
+from functools import partial
+from typing import Final
+
+from magnetar_broker.base.periodic_jobs import PeriodicJobs
+from magnetar_broker.expiry.listed_objects import ObjectAccess, listed_objects
+from magnetar_storage.interfaces import MetadataStore
+from magnetar_storage.tiered import own_objects
+
+logger = logging.getLogger(__name__)
+
+SHARING: Final = "sharing of objects with the original of this data directory"
+SHARE_SECONDS: Final = 20
+
+
+class SharedObjects:
+    """Marks the shared objects, once; it is repeated until it succeeds."""
+
+    def __init__(self, metadata: MetadataStore, access: ObjectAccess) -> None:
+        self._metadata = metadata
+        self._access = access
+        self._is_done = not access.formers
+
+    def register(self, jobs: PeriodicJobs) -> None:
+        """Mark the objects soon after the start, if this directory is a copy."""
+        if not self._is_done:
+            jobs.every(SHARE_SECONDS, SHARING, self.share)
+
+    async def share(self) -> None:
+        """Mark the objects in all places that records name; `StorageError` if a place is away."""
+        if self._is_done:
+            return
+        listed = await listed_objects(self._metadata)
+        if listed is None:
+            return
+        formers = [one for one in self._access.formers if _has_any(listed.names, one)]
+        for place in sorted(listed.places) if formers else ():
+            await self._access.worker.run(partial(self._share, place, formers))
+        # promise: the marks are written before this directory forgets that it is a copy
+        await self._access.forget_formers()
+        self._is_done = True
+        if formers:
+            logger.warning(
+                "this data directory is a copy: it shares objects with the prefixes %s with the "
+                "original, and neither deletes those of before",
+                ", ".join(formers),
+            )
+
+    def _share(self, place: str, formers: list[str]) -> None:
+        objects = self._access.open_place(place)
+        for former in formers:
+            own_objects.share(objects, former)
+
+
+def _has_any(names: set[str], prefix: str) -> bool:
+    return any(own_objects.is_own(prefix, name) for name in names)
