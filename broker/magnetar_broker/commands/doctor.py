@@ -27,14 +27,15 @@ def doctor(
     strict: bool,
     as_json: bool,
 ) -> None:
-    """Check configuration, ports, disk, limits, clock, data directory, and a running broker.
+    """Check configuration, ports, disk, limits, clock, data, and a running broker.
 
     The running broker is the one that holds the lock of the data directory, unless --admin-url
     names another on the command line; the environment does not.
 
     Run it as the user of the broker, with its configuration.  Nothing is changed; for a moment a
-    file of 16 MB is written to the data directory.  Exits with 0 if nothing is wrong, and with 1
-    if something is; warnings count with --strict.
+    file of 16 MB is written to the data directory, and a small object to the store of objects that
+    ledgers are offloaded to.  Exits with 0 if nothing is wrong, and with 1 if something is;
+    warnings count with --strict.
     """
     from magnetar_broker.commands.checks.all_checks import examine  # noqa: PLC0415 (heavy)
 

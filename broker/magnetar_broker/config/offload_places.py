@@ -47,7 +47,8 @@ def place_of(
     if endpoint:
         _check_endpoint(endpoint)
     found = {"account": account, "endpoint": endpoint, "region": region}
-    query = urlencode({name: value for name, value in found.items() if value})
+    # Operators read the endpoint as they wrote it.
+    query = urlencode({name: value for name, value in found.items() if value}, safe=":/")
     return f"{SCHEMES[driver]}://{path}" + (f"?{query}" if query else "")
 
 
@@ -134,11 +135,23 @@ def place_among(members: Mapping[str, Any]) -> str:
     return place_of(driver, member("Bucket"), region, member("ServiceEndpoint"), uri=uri)
 
 
+def place_in(settings: "Settings") -> str:
+    """Return the place that settings name; "" without a driver.  ValueError as in `place_among`."""
+    return place_among({member: getattr(settings, field) for field, member in MEMBERS.items()})
+
+
+def offloads_by_itself(settings: "Settings") -> bool:
+    """Return whether the settings have a threshold, without which only requests offload ledgers."""
+    return (
+        settings.managed_ledger_offload_auto_trigger_size_threshold_bytes >= 0
+        or settings.managed_ledger_offload_threshold_in_seconds >= 0
+    )
+
+
 def contradictory_offload(settings: "Settings") -> Iterator[tuple[str, str, str]]:
     """Yield settings with which nothing could be offloaded, with value and reason."""
-    members = {member: getattr(settings, field) for field, member in MEMBERS.items()}
     try:
-        place_among(members)
+        place_in(settings)
     except ValueError as error:
         yield "managedLedgerOffloadDriver", str(settings.managed_ledger_offload_driver), str(error)
     key = settings.s3_managed_ledger_offload_credential_id

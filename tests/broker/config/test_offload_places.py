@@ -34,7 +34,7 @@ S3 = {"managedLedgerOffloadDriver": "aws-s3"}
         (
             "aws-s3",
             {"bucket": "b", "region": "r", "endpoint": "http://127.0.0.1:9000"},
-            "s3://b?endpoint=http%3A%2F%2F127.0.0.1%3A9000&region=r",
+            "s3://b?endpoint=http://127.0.0.1:9000&region=r",
         ),
         ("google-cloud-storage", {"bucket": "b/p"}, "gs://b/p"),
         ("azureblob", {"bucket": "c", "account": "a"}, "azure://c?account=a"),

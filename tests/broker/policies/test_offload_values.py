@@ -69,7 +69,7 @@ def test_each_member_is_that_of_the_nearest_level() -> None:
         "managedLedgerOffloadThresholdInSeconds": 9,
     }
     assert offload_rules(resolved.value) == OffloadRules(
-        "s3://b?endpoint=http%3A%2F%2F127.0.0.1%3A9000", "", 7, 9000, 14_400_000, True
+        "s3://b?endpoint=http://127.0.0.1:9000", "", 7, 9000, 14_400_000, True
     )
 
 
@@ -77,7 +77,7 @@ def test_the_settings_are_the_lowest_level() -> None:
     found = Policies(GuardedMetadata(LogWorld().metadata, None), SETTINGS)
     assert found.of_namespace(OFFLOAD, NAMESPACE).origin is Origin.BROKER
     rules = offload_rules(found.of_namespace(OFFLOAD, NAMESPACE).value)
-    assert rules.place == "s3://all?endpoint=http%3A%2F%2F127.0.0.1%3A9000"
+    assert rules.place == "s3://all?endpoint=http://127.0.0.1:9000"
     assert (rules.size_threshold, rules.time_threshold_ms) == (-1, -1)
 
 

@@ -9,6 +9,7 @@ from magnetar_broker.commands.checks import (
     data,
     disk,
     limits,
+    offload,
     ports,
     running,
     secrets,
@@ -38,5 +39,6 @@ def examine(
     yield from limits.check()
     yield from clock.check(settings.data_dir)
     yield from disk.check(settings)
+    yield from offload.check(settings)
     yield from data.check(settings.data_dir, holder, verifies)
     yield from running.check(settings.data_dir, holder, admin_url, ask)

@@ -56,16 +56,11 @@ def access_to(
 def _open_place(settings: Settings, place: str) -> Objects:
     """Open the store of objects of a place; called in a thread."""
     # Here: most brokers have no place, and do without these imports.
-    from magnetar_broker.server.object_stores.credentials import Credentials  # noqa: PLC0415
+    from magnetar_broker.server.object_stores.credentials import credentials_in  # noqa: PLC0415
     from magnetar_broker.server.object_stores.opening import open_objects  # noqa: PLC0415
     from magnetar_broker.server.object_stores.places import PlaceRefused  # noqa: PLC0415
 
-    credentials = Credentials(
-        settings.s3_managed_ledger_offload_credential_id or "",
-        settings.s3_managed_ledger_offload_credential_secret or "",
-        settings.gcs_managed_ledger_offload_service_account_key_file or "",
-    )
     try:
-        return open_objects(place, credentials)
+        return open_objects(place, credentials_in(settings))
     except PlaceRefused as error:
         raise Unavailable(str(error)) from error

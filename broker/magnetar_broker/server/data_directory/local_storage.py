@@ -1,11 +1,12 @@
 """The storage of a broker that has all data in a data directory."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
 from magnetar_broker.config import Durability, Settings
+from magnetar_broker.config.offload_places import offloads_by_itself, place_in
 from magnetar_broker.expiry.listed_objects import ObjectAccess
 from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.server.data_directory import addresses
@@ -61,6 +62,15 @@ class LocalSoleStorage:
         await self.snapshots.stop()
 
 
+def _offload(settings: Settings) -> Iterator[tuple[str, str]]:
+    """Yield the line that says where closed ledgers are offloaded to, if a driver is set."""
+    if place := place_in(settings):
+        yield (
+            "offload",
+            place + ("" if offloads_by_itself(settings) else ": on request or by policy"),
+        )
+
+
 class LocalStorage:
     """The `Storage` of a data directory."""
 
@@ -79,6 +89,7 @@ class LocalStorage:
                 else "RELAXED: responses are sent before the data is on disk; "
                 "a power failure can lose acknowledged data (magnetarDurability)",
             ),
+            *_offload(self._settings),
         )
 
     @asynccontextmanager

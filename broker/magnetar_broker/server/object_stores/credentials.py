@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from magnetar_broker.config import Settings
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Credentials:
@@ -17,3 +19,12 @@ class Credentials:
 
 
 FROM_ELSEWHERE = Credentials()
+
+
+def credentials_in(settings: Settings) -> Credentials:
+    """Return the credentials that the settings have."""
+    return Credentials(
+        settings.s3_managed_ledger_offload_credential_id or "",
+        settings.s3_managed_ledger_offload_credential_secret or "",
+        settings.gcs_managed_ledger_offload_service_account_key_file or "",
+    )

@@ -1,7 +1,15 @@
 """Opening a store of objects by its place."""
 
+import os
+from importlib.util import find_spec
+
 from magnetar_broker.server.object_stores.credentials import FROM_ELSEWHERE, Credentials
-from magnetar_broker.server.object_stores.places import PlaceRefused, parse
+from magnetar_broker.server.object_stores.places import (
+    Place,
+    PlaceRefused,
+    missing_directory,
+    parse,
+)
 from magnetar_broker.server.object_stores.time_limits import DEFAULT_LIMITS, TimeLimits
 from magnetar_storage.objects.interfaces import Objects
 
@@ -25,7 +33,25 @@ def open_objects(
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "obstore":
             raise
-        raise PlaceRefused(
-            f"{place.text} needs the package obstore: run pip install 'magnetar[s3]'"
-        ) from error
+        raise PlaceRefused(_without_obstore(place)) from error
     return objects_of(place, credentials, limits)
+
+
+def trouble_with(text: str) -> str:
+    """Return why the store of a place cannot be opened on this machine, or "" if it can.
+
+    For a start, which it does not slow down: it makes no request, and does not load obstore.
+    """
+    try:
+        place = parse(text)
+    except PlaceRefused as error:
+        return str(error)
+    if find_spec("obstore") is None:
+        return _without_obstore(place)
+    if place.scheme == "file" and not os.path.isdir(place.prefix):
+        return missing_directory(place)
+    return ""
+
+
+def _without_obstore(place: Place) -> str:
+    return f"{place.text} needs the package obstore: run pip install 'magnetar[s3]'"

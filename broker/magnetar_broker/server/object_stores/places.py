@@ -76,6 +76,11 @@ def parse(text: str) -> Place:
     return Place(text, parts.scheme, parts.netloc, prefix, options)
 
 
+def missing_directory(place: Place) -> str:
+    """Return the text about a directory that does not exist."""
+    return f"{place.text} is not a directory: create it, or mount it"
+
+
 def _split(text: str) -> SplitResult:
     try:
         return urlsplit(text)

@@ -10,7 +10,7 @@ from obstore.store import AzureStore, GCSStore, LocalStore, S3Store
 from magnetar_broker.server.object_stores import aws_profile
 from magnetar_broker.server.object_stores.credentials import Credentials
 from magnetar_broker.server.object_stores.obstore_objects import ObstoreObjects
-from magnetar_broker.server.object_stores.places import Place, PlaceRefused
+from magnetar_broker.server.object_stores.places import Place, PlaceRefused, missing_directory
 from magnetar_broker.server.object_stores.time_limits import TimeLimits
 from magnetar_storage.errors import Unavailable
 
@@ -121,7 +121,7 @@ def _directory(
 ) -> "ObjectStore":
     if not os.path.isdir(place.prefix):
         # Not made here: where a file system is not mounted, another one would be filled.
-        raise PlaceRefused(f"{place.text} is not a directory: create it, or mount it")
+        raise PlaceRefused(missing_directory(place))
     return LocalStore(place.prefix)
 
 

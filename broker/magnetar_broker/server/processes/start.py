@@ -8,7 +8,9 @@ from functools import partial
 from magnetar_broker.config import Settings
 from magnetar_broker.config.domains import MAX_WORKERS
 from magnetar_broker.config.load import Loaded
+from magnetar_broker.config.offload_places import place_in
 from magnetar_broker.server.data_directory.file_permissions import protect_files
+from magnetar_broker.server.object_stores.opening import trouble_with
 from magnetar_broker.server.processes.reload import Read
 from magnetar_broker.server.runtime.allocator import share_one_heap
 from magnetar_broker.server.runtime.descriptors import raise_limit
@@ -40,7 +42,16 @@ def start(read: Read) -> int:
     share_one_heap()
     factory, slower = loop_factory()
     warnings += protect_files(settings)
-    for warning in filter(None, (*warnings, slower, warning_of_few_bundles(settings, workers))):
+    warnings += [
+        warning
+        for warning in (
+            slower,
+            warning_of_few_bundles(settings, workers),
+            warning_of_offload_place(settings),
+        )
+        if warning
+    ]
+    for warning in warnings:
         logger.warning("%s", warning)
     if workers > 1:
         # Only these processes need the imports: a broker of one process does without them.
@@ -80,6 +91,13 @@ def warning_of_few_bundles(settings: Settings, workers: int) -> str | None:
         f"defaultNumberOfNamespaceBundles={bundles}: at most {bundles} of the {workers} workers "
         "serve the topics of a new namespace; set it to auto"
     )
+
+
+def warning_of_offload_place(settings: Settings) -> str:
+    """Return why ledgers cannot be offloaded from this machine, or "" if no reason is known."""
+    place = place_in(settings)
+    trouble = trouble_with(place) if place else ""
+    return trouble and f"ledgers can neither be offloaded nor read from there: {trouble}"
 
 
 def worker_count(settings: Settings) -> int:

@@ -5,12 +5,14 @@ import shutil
 import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from fakes.origins import MESSAGES
 from magnetar_broker.config import Durability, Settings
+from magnetar_broker.config.domains import OffloadDriver
 from magnetar_broker.ipc.link import Link
 from magnetar_broker.ipc.successive import SuccessiveLinks
 from magnetar_broker.placement.worker_links import WorkerLinks
@@ -145,6 +147,17 @@ def test_the_banner_names_the_directory_and_what_is_durable(
     assert [word for word, _ in lines] == ["data", "durability"]
     assert lines[0][1] == str(tmp_path)
     assert lines[1][1].startswith(text)
+
+
+def test_the_banner_names_the_place_of_offloaded_ledgers(tmp_path: Path) -> None:
+    settings = replace(
+        Settings(),
+        managed_ledger_offload_driver=OffloadDriver.AWS_S3,
+        managed_ledger_offload_bucket="b",
+    )
+    assert LocalStorage(settings).described[2:] == (("offload", "s3://b: on request or by policy"),)
+    settings = replace(settings, managed_ledger_offload_threshold_in_seconds=0)
+    assert LocalStorage(settings).described[2:] == (("offload", "s3://b"),)
 
 
 # Several processes ------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 import object_servers
 from magnetar_broker.server.object_stores import stores
 from magnetar_broker.server.object_stores.credentials import Credentials
-from magnetar_broker.server.object_stores.opening import open_objects
+from magnetar_broker.server.object_stores.opening import open_objects, trouble_with
 from magnetar_broker.server.object_stores.places import PlaceRefused
 from magnetar_storage.errors import AccessDenied, NoObject, Unavailable
 from magnetar_storage.objects.interfaces import Creation
@@ -44,6 +44,13 @@ def test_without_obstore_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) ->
         PlaceRefused, match=r"s3://b needs the package obstore: run pip install 'mag"
     ):
         open_objects("s3://b")
+    assert trouble_with("s3://b").startswith("s3://b needs the package obstore: run pip install 'm")
+
+
+def test_trouble_is_told_before_a_place_is_opened(tmp_path: Path) -> None:
+    assert trouble_with("s3://b") == trouble_with(f"file://{tmp_path}") == ""
+    assert "missing is not a directory: create it" in trouble_with(f"file://{tmp_path}/missing")
+    assert "begins with s3://" in trouble_with("http://b")
 
 
 def test_a_place_of_each_kind_is_opened_without_a_request(

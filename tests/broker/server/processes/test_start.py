@@ -3,13 +3,16 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from magnetar_broker.config import Settings
+from magnetar_broker.config.domains import OffloadDriver
 from magnetar_broker.server.processes.start import (
     usable_cores,
     warning_of_few_bundles,
+    warning_of_offload_place,
     worker_count,
 )
 
@@ -42,6 +45,17 @@ def test_fewer_bundles_than_workers_are_warned_of() -> None:
     warning = warning_of_few_bundles(Settings(default_number_of_namespace_bundles=4), 5)
     assert warning is not None
     assert warning.startswith("defaultNumberOfNamespaceBundles=4: at most 4 of the 5 workers")
+
+
+def test_a_place_that_cannot_be_used_is_warned_of(tmp_path: Path) -> None:
+    assert warning_of_offload_place(Settings()) == ""
+    settings = Settings(
+        managed_ledger_offload_driver=OffloadDriver.FILES, file_system_uri=f"file://{tmp_path}/x"
+    )
+    warning = warning_of_offload_place(settings)
+    assert warning.startswith("ledgers can neither be offloaded nor read from there: file:///")
+    (tmp_path / "x").mkdir()
+    assert warning_of_offload_place(settings) == ""
 
 
 @pytest.mark.parametrize(
