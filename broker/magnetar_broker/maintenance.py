@@ -113,18 +113,19 @@ class Maintenance:
         await each(self._engine.clock, self._stored(), work, "%s could not be compacted: %s")
 
     async def _offload(self) -> None:
-        """Offload closed ledgers, and delete those offloaded and objects, as policies say."""
+        """Offload ledgers, and delete files of offloaded ones and unused objects, by policy."""
 
         async def work(topic: Topic) -> None:
             try:
-                await topic.offloading.run_due()
+                if topic.may_offload:
+                    await topic.offloading.run_due()
             except LogClosed:
-                pass  # it was unloaded meanwhile: whoever loads it goes on
+                pass  # it was unloaded meanwhile: its next owner continues
             except StorageError as error:
-                logger.warning("ledgers of %s could not be offloaded: %s", topic.name, error)
+                logger.warning("offloading of %s failed and is retried: %s", topic.name, error)
 
-        # All at once, for they wait for the network; threads limit what is transferred together.
-        await for_each(self._engine, [one for one in self._stored() if one.may_offload], work)
+        # Up to 64 at a time: they wait for the network, and threads limit what is transferred.
+        await for_each(self._engine, list(self._stored()), work)
 
     async def _expire_messages(self) -> None:
         """Acknowledge messages that are older than their topic's time to live."""

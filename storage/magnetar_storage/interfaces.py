@@ -275,6 +275,9 @@ class SegmentCopies(Protocol):
         `LogClosed`.  `Corrupt` if the segment is damaged: then nothing is copied.
         """
 
+    async def is_there(self, copy: SegmentCopy) -> bool:
+        """Return whether the object of a complete copy exists, with its size."""
+
     async def reader(self, segment: SegmentId, copy: SegmentCopy) -> SegmentReader:
         """Open a reader of a complete copy."""
 

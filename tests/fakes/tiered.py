@@ -1,6 +1,6 @@
 """A log on a local store whose segments are moved to a store of objects."""
 
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from copy import deepcopy
 from itertools import count
 from typing import Any, TypeVar
@@ -19,7 +19,8 @@ from magnetar_storage.log.engine import Engine
 from magnetar_storage.log.log import Log
 from magnetar_storage.log.log_record import LogRecord
 from magnetar_storage.objects.interfaces import Objects
-from magnetar_storage.tiered.copies import TieredCopies
+from magnetar_storage.runtime.execution import Worker
+from magnetar_storage.tiered.copies import AWAY_SECONDS, TieredCopies
 
 T = TypeVar("T")
 
@@ -37,6 +38,9 @@ class TieredWorld:
         self.clock = ManualClock() if original is None else original.clock
         self.metadata = MemoryMetadata(self.clock)
         self._nonces = count()
+        self.new_workers: Callable[[], Sequence[Worker]] = lambda: [
+            InlineWorker(self.clock) for _ in range(2)
+        ]
         self.prefix = "data"
         """The prefix of the names of the data directory's objects."""
         if original is None:
@@ -64,10 +68,11 @@ class TieredWorld:
         copies = TieredCopies(
             self.store,
             self._open,
-            lambda: [InlineWorker(self.clock) for _ in range(2)],
+            lambda: self.new_workers(),  # noqa: PLW0108  (a test replaces it)
             cache_bytes=1 << 20,
             prefix=lambda: self.prefix,
             nonce=lambda: str(next(self._nonces)),
+            uptime=self.clock.uptime,
         )
         self.engine = Engine(
             self.store, self.metadata, EntryCache(0), self.clock, ManualTasks(self.clock),
@@ -121,6 +126,12 @@ class TieredWorld:
         for segment in settled:
             assert self.do(log.offloading.copy(segment, PLACE))
         self.do(log.offloading.drop(settled))
+
+    def mend(self) -> None:
+        """End all faults, and the time for which a place that failed is left alone."""
+        for objects in self.places.values():
+            objects.fault = None
+        self.clock.advance(AWAY_SECONDS)
 
     def record(self) -> LogRecord | None:
         """Return the record as it is stored."""

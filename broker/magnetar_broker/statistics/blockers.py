@@ -218,12 +218,20 @@ def _details(topic: Topic, one: Subscription, blocker: Blocker) -> Json:
 
 
 def _place(topic: Topic, one: Subscription) -> str:
-    """Return the store of objects that alone has the next entry; "" if it is in the store."""
-    log, offset = topic.log, one.next_unacked()
+    """Return the store of objects from which the next entry is read; "" if from the data directory.
+
+    With entries to be sent again, it is the oldest of them.
+    """
+    log, dispatcher = topic.log, one.dispatcher
+    offset = one.next_unacked()
+    if one.consumers and not dispatcher.in_replay:
+        offset = max(offset, dispatcher.read_offset)
     if not log.first_offset <= offset < log.end:
         return ""
     _, segment, _ = log.segment_at(offset)
-    return segment.copy.place if segment.copy is not None and segment.is_remote else ""
+    copy = segment.copy
+    is_read = segment.is_remote or (segment.is_copied and log.entries.prefers_copies)
+    return copy.place if copy is not None and is_read else ""
 
 
 def _waiting(topic: Topic, one: Subscription) -> Iterator[Damage]:

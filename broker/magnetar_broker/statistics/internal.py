@@ -8,7 +8,6 @@ from magnetar_broker.dispatch.base import Blocker
 from magnetar_broker.dispatch.compacted import shown
 from magnetar_broker.statistics.shapes import Json, position
 from magnetar_broker.subscriptions.subscription import Subscription
-from magnetar_broker.tiering.offloading import is_offloaded
 from magnetar_broker.topic.loaded_topics import AnyTopic
 from magnetar_broker.topic.topic import Topic
 from magnetar_storage.cursors.cursor_log import DurableCursor
@@ -97,7 +96,7 @@ def _ledger(log: Log, segment: Segment, metadata: bool) -> Json:
         "ledgerId": segment.id,
         "entries": segment.held,
         "size": segment.size,
-        "offloaded": is_offloaded(segment),
+        "offloaded": segment.is_copied,
         "underReplicated": False,
     }
     if metadata:
@@ -192,7 +191,7 @@ def _stored_ledger(segment: Segment) -> Json:
     found: Json = {
         "ledgerId": segment.id,
         "timestamp": _changed_ms(segment),
-        "isOffloaded": is_offloaded(segment),
+        "isOffloaded": segment.is_copied,
     }
     if segment.entries is not None:
         found |= {"entries": segment.held, "size": segment.size}

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from enum import StrEnum
+from functools import partial
 from typing import Final, NamedTuple
 
 from magnetar_broker.base.clock_watch import ClockWatch
@@ -12,7 +13,7 @@ from magnetar_broker.policies.offloading import (
     to_offload,
     to_offload_before,
 )
-from magnetar_storage.errors import LogClosed, StorageError
+from magnetar_storage.errors import Corrupt, LogClosed, StorageError
 from magnetar_storage.interfaces import SegmentId
 from magnetar_storage.log.log import Log
 from magnetar_storage.log.log_record import Segment
@@ -69,6 +70,8 @@ class Offloading:
         self._clock_watch = clock_watch
         self._status = OffloadStatus()
         self._figures = OffloadFigures()
+        self._damaged: set[SegmentId] = set()
+        """Ledgers of which entries are damaged: they stay here until they are asked for again."""
 
     def status(self) -> OffloadStatus:
         """Return the state of the last offload that was asked for."""
@@ -109,43 +112,68 @@ class Offloading:
         return False
 
     async def _requested(self, before: SegmentId, place: str) -> None:
+        self._damaged.clear()
         try:
-            for ledger in to_offload_before(self._closed(), before):
-                await self._copy(ledger, place)
-        except StorageError as error:
+            await self._copy_all(to_offload_before(self._closed(), before), place)
+        except Exception as error:
             self._status = OffloadStatus(OffloadState.ERROR, str(error))
+            if not isinstance(error, StorageError):
+                raise  # a defect, which is reported
         else:
             self._status = OffloadStatus(OffloadState.SUCCESS, "", self._first_not_offloaded())
 
     async def run_due(self) -> None:
-        """Do what the rules ask for now: delete unused objects, offload, delete here.
+        """Do what the rules ask for now: offload, delete unused objects, delete here.
 
-        A store of objects that cannot be reached is an error, which does not prevent the rest.
+        Each is done although another one fails; the first error is raised at the end.
         """
         rules, log = self._rules(), self._log
         log.entries.prefers_copies = not rules.files_first
-        # First: it needs no store of objects.
+        now_ms = self._clock_watch.now_ms()
         # promise[always]: what is deleted here was offloaded for as long as the policy says
-        if dropped := to_delete_here(self._closed(), rules, self._clock_watch.now_ms()):
-            await log.offloading.drop(dropped)
-        if rules.place:
-            for ledger in to_offload(self._closed(), rules, self._clock_watch.now_ms()):
-                await self._copy(ledger, rules.place)
-        if log.record.copy_trash:
-            await log.offloading.delete_unused()
+        dropped = to_delete_here(self._closed(), rules, now_ms)
+        copied = to_offload(self._closed(), rules, now_ms) if rules.place else []
+        failure: StorageError | None = None
+        for work in (
+            partial(log.offloading.drop, dropped),
+            partial(self._copy_all, copied, rules.place),
+            log.offloading.delete_unused,
+        ):
+            try:
+                await work()
+            except LogClosed:
+                raise
+            except StorageError as error:
+                failure = failure or error
+        if failure is not None:
+            raise failure
 
-    async def _copy(self, ledger: SegmentId, place: str) -> None:
-        log, figures = self._log, self._figures
-        try:
-            await log.offloading.copy(ledger, place)
-        except LogClosed:
-            raise
-        except StorageError:
-            self._figures = figures._replace(failed_ms=self._clock_watch.now_ms())
-            raise
-        self._figures = figures._replace(
-            last_ledger=ledger, succeeded_ms=self._clock_watch.now_ms()
-        )
+    async def _copy_all(self, ledgers: Sequence[SegmentId], place: str) -> None:
+        """Offload ledgers; leave out damaged ones, and raise the first such error at the end."""
+        damage: Corrupt | None = None
+        for ledger in ledgers:
+            try:
+                is_copied = await self._log.offloading.copy(ledger, place)
+            except LogClosed:
+                raise
+            except Corrupt as error:
+                # Not tried again with each round: the whole ledger would be read each time.
+                self._damaged.add(ledger)
+                damage = damage or error
+                self._failed()
+            except StorageError:
+                self._failed()
+                raise
+            else:
+                if is_copied:
+                    self._figures = self._figures._replace(
+                        last_ledger=ledger, succeeded_ms=self._clock_watch.now_ms()
+                    )
+        if damage is not None:
+            raise damage
+
+    def _failed(self) -> None:
+        self._figures = self._figures._replace(failed_ms=self._clock_watch.now_ms())
 
     def _closed(self) -> list[ClosedSegment]:
         """Return the closed ledgers; of rewritten ones a part is left, which stays here."""
@@ -155,7 +183,7 @@ class Offloading:
                 one.size,
                 one.sealed_ms,
                 0 if one.copy is None else one.copy.completed_ms,
-                one.is_whole and not one.is_remote,
+                one.is_whole and not one.is_remote and one.id not in self._damaged,
             )
             for one in self._log.segments
             if one.entries is not None
@@ -167,11 +195,6 @@ class Offloading:
         return next(left, (-1, -1))
 
 
-def is_offloaded(segment: Segment) -> bool:
-    """Return whether a ledger has a complete copy in a store of objects."""
-    return segment.is_copied
-
-
 def offloaded_size(segments: Sequence[Segment]) -> int:
     """Return the bytes of the offloaded ledgers."""
-    return sum(segment.size for segment in segments if is_offloaded(segment))
+    return sum(segment.size for segment in segments if segment.is_copied)

@@ -112,6 +112,7 @@ class Topic:
         delays.start()
         entries.on_failure = self.drop
         entries.on_reclaimed = self._reclaimed
+        self._choose_reads()
 
     def _begin_publishing(self, sequences: Sequences) -> None:
         """Create the way of messages into the log; reading is there already."""
@@ -267,20 +268,26 @@ class Topic:
         return self._offloading
 
     def _offload_rules(self) -> OffloadRules:
+        # As in Pulsar, nothing of the broker's own topics is offloaded.
+        if self.name.namespace_name == SYSTEM_NAMESPACE:
+            return OffloadRules()
         members = self.policies.value(OFFLOAD, self.name)
         return offload_rules(members)
 
     @property
     def may_offload(self) -> bool:
-        """Whether a policy may ask for offloading, or copies of ledgers have to be looked after.
+        """Whether a policy may ask for offloading, or copies of ledgers have to be looked after."""
+        return self._has_copies or bool(self.policies.value(OFFLOAD, self.name).get(DRIVER))
 
-        As in Pulsar, nothing of the broker's own topics is offloaded.
-        """
+    @property
+    def _has_copies(self) -> bool:
         record = self.log.record
-        if record.copy_trash or any(segment.copy is not None for segment in record.segments):
-            return True
-        is_system = self.name.namespace_name == SYSTEM_NAMESPACE
-        return not is_system and bool(self.policies.value(OFFLOAD, self.name).get(DRIVER))
+        return bool(record.copy_trash) or any(one.copy is not None for one in record.segments)
+
+    def _choose_reads(self) -> None:
+        """Follow the policy that says which of the two is read while a ledger has both."""
+        if self._has_copies:
+            self.log.entries.prefers_copies = not self._offload_rules().files_first
 
     @property
     def offload_figures(self) -> OffloadFigures:
@@ -319,6 +326,7 @@ class Topic:
         self.delays.policy_changed(effective.value(DELAYED_DELIVERY))
         self._apply_limits(limits_of(self._base_limits, self.policies, self.name))
         self._apply_to_producers()
+        self._choose_reads()
         await self.deduplication.set_enabled(effective.value(DEDUPLICATION))
         await self._compact_at(effective.value(COMPACTION_THRESHOLD))
         await expire_messages(self)

@@ -71,6 +71,7 @@ class LogReader:
         self._state = state
         self._store = state.engine.store
         self._segments: Readers[SegmentReader] = Readers()
+        self._copies: Readers[SegmentReader] = Readers()
         self._sparse: Readers[SparseReader] = Readers()
         self.from_cache = self.from_disk = 0
         """Entries that were read for delivery; counted by the callers that deliver."""
@@ -78,14 +79,13 @@ class LogReader:
         """Whether a segment that is both in the store and copied is read from the copy."""
 
     async def _segment(self, segment: Segment) -> SegmentReader:
-        return await self._segments.get(segment.id, partial(self._open, segment))
-
-    async def _open(self, segment: Segment, number: SegmentId) -> SegmentReader:
-        """Open a whole segment where its entries are: in the store, or in a store of objects."""
+        """Return a reader of a whole segment: of the store, or of the copy."""
         copy = segment.copy
         if copy is not None and (copy.is_only or (copy.completed_ms and self.prefers_copies)):
-            return await self._state.engine.copies.reader(number, copy)
-        return await self._store.reader(number)
+            opening = partial(self._state.engine.copies.reader, copy=copy)
+            # promise[_copies -> _segments]: a reader of the store is not taken for one of the copy
+            return await self._copies.get(segment.id, opening)
+        return await self._segments.get(segment.id, self._store.reader)
 
     async def _sparse_segment(self, segment: SegmentId) -> SparseReader:
         return await self._sparse.get(segment, partial(SparseReader.open, self._store))
@@ -93,6 +93,7 @@ class LogReader:
     def close(self) -> None:
         """Close all readers; they are opened again when they are needed."""
         self._segments.clear()
+        self._copies.clear()
         self._sparse.clear()
 
     def moved(self, segments: list[Segment]) -> None:
@@ -100,6 +101,7 @@ class LogReader:
         self._state.engine.damage.forget_segments([segment.id for segment in segments])
         for segment in segments:
             self._segments.drop(segment.id)
+            self._copies.drop(segment.id)
             if segment.kept_in is not None and segment.kept_in not in self._state.record.stored:
                 self._sparse.drop(segment.kept_in)
 
@@ -225,7 +227,7 @@ class LogReader:
         _, segment, base = state.segment_at(offset)
         if segment.is_whole:
             # Only if it is open: callers cannot wait, and opening a segment may read files.
-            reader = self._segments.present(segment.id)
+            reader = self._segments.present(segment.id) or self._copies.present(segment.id)
             return None if reader is None else reader.messages_in(offset - base)
         sparse = self._sparse.present(segment.kept_in)
         return None if sparse is None else sparse.messages_in(offset)
@@ -245,7 +247,7 @@ class LogReader:
             return state.record.first_messages
         at, segment, base = state.segment_at(offset)  # valid until the next await only
         messages = await self._messages_base(at)
-        if estimates and segment.is_remote and self._segments.present(segment.id) is None:
+        if estimates and segment.is_remote and self._copies.present(segment.id) is None:
             return messages + (offset - base) * segment.messages // (segment.entries or 1)
         if segment.is_whole:
             reader = await self._segment(segment)

@@ -151,10 +151,10 @@ class LogRecord:
         segments = tuple(changed if s.id == changed.id else s for s in self.segments)
         return replace(self, segments=segments)
 
-    def with_copies(self, copies: Mapping[SegmentId, SegmentCopy]) -> "LogRecord":
+    def with_copies(self, copies: Mapping[SegmentId, SegmentCopy | None]) -> "LogRecord":
         """Set the copies of these segments; what they replace becomes trash.
 
-        A segment whose copy is the only one of its entries from now on becomes trash, too.
+        A segment whose entries are only in its copy from now on becomes trash, too.
         """
         segments = tuple(
             replace(s, copy=copies[s.id]) if s.id in copies else s for s in self.segments

@@ -20,6 +20,9 @@ class NoCopies:
     ) -> int:
         return self._refuse(f"segment {segment}")
 
+    async def is_there(self, copy: SegmentCopy) -> bool:
+        return self._refuse(f"{copy.name} in {copy.place}")
+
     async def reader(self, segment: SegmentId, copy: SegmentCopy) -> SegmentReader:
         return self._refuse(f"segment {segment}, which is only in {copy.place}")
 

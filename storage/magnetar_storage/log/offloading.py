@@ -4,16 +4,19 @@ The record lists a copy before it is uploaded, and until it is deleted.  The seg
 the store by a later change of the record, which only a complete copy allows.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
 from functools import partial
 
+from magnetar_storage.errors import NoSegment, StorageError
 from magnetar_storage.interfaces import SegmentCopy, SegmentId
 from magnetar_storage.log.log_reader import LogReader
 from magnetar_storage.log.log_record import LogRecord, Segment
 from magnetar_storage.log.log_state import LogState
 from magnetar_storage.log.stored_record import StoredRecord
 from magnetar_storage.runtime.mutex import Mutex
+
+Change = Callable[[LogRecord], LogRecord]
 
 
 class _Gone(Exception):
@@ -61,19 +64,34 @@ class Offloading:
                 await self._commit(partial(_with_copy, number, complete))
             except _Gone:
                 return False
+            except NoSegment:
+                # Its file is deleted after the record has stopped listing it.
+                if any(one.id == number for one in self._state.record.segments):
+                    raise
+                return False
             finally:
                 self._forget_deleted()
             return True
 
     async def drop(self, numbers: Collection[SegmentId]) -> None:
-        """Delete segments from the store of which there are complete copies; ignore all others."""
+        """Delete from the store those of the given segments that have complete copies.
+
+        A copy whose object has gone does not count any more: the next `copy` makes another one.
+        """
         async with self._running.held():
-            dropped = [
-                segment
-                for segment in self._state.record.segments
+            dropped: list[Segment] = []
+            for segment in self._state.record.segments:
+                copy = segment.copy
                 # promise[segment.is_copied and -> True and]: only a complete copy replaces it
-                if segment.is_copied and not segment.is_remote and segment.id in numbers
-            ]
+                if segment.is_copied and copy is not None and not copy.is_only:
+                    if segment.id not in numbers:
+                        continue
+                    # promise[await self._copies.is_there(copy) -> True]: an object that was deleted
+                    #   in the store of objects replaces no segment
+                    if await self._copies.is_there(copy):
+                        dropped.append(segment)
+                    else:
+                        await self._commit(partial(_without_copy, segment.id))
             if not dropped:
                 return
             await self._commit(partial(_without_local, dropped))
@@ -84,22 +102,29 @@ class Offloading:
     async def delete_unused(self) -> None:
         """Delete copies that the log does not need any more.
 
-        `Unavailable` if their place cannot be reached: they stay listed.
+        `Unavailable` if the place of one cannot be reached: it stays listed.
         """
-        # Behind an upload that is running, whose object would otherwise come after its deletion.
-        async with self._running.held():
-            doomed = self._state.record.copy_trash
-            await self._delete(doomed)
-            if doomed:
-                await self._commit(partial(_without_trash, doomed))
+        await self._delete_trash(self._commit)
 
     async def purge(self) -> None:
-        """Delete the unused copies of a log that is being deleted."""
+        """Delete the unused copies of a log that is being deleted, as `delete_unused` does."""
+        await self._delete_trash(self._stored.commit)
+
+    async def _delete_trash(self, commit: Callable[[Change], Awaitable[None]]) -> None:
+        # Behind an upload that is running, whose object would otherwise come after its deletion.
         async with self._running.held():
-            doomed = self._state.record.copy_trash
-            await self._delete(doomed)
-            if doomed:
-                await self._stored.commit(partial(_without_trash, doomed))
+            deleted: list[SegmentCopy] = []
+            failure: StorageError | None = None
+            for copy in self._state.record.copy_trash:
+                try:
+                    await self._copies.delete(copy)
+                    deleted.append(copy)
+                except StorageError as error:
+                    failure = failure or error  # others may be in another place
+            if deleted:
+                await commit(partial(_without_trash, deleted))
+            if failure is not None:
+                raise failure
 
     async def ended(self) -> None:
         """Wait for a change of the record; once the log has failed, no other one follows.
@@ -108,7 +133,7 @@ class Offloading:
         """
         await self._changing.idle()
 
-    async def _commit(self, change: Callable[[LogRecord], LogRecord]) -> None:
+    async def _commit(self, change: Change) -> None:
         async with self._changing.held():
             # promise: a log that is closed changes no record, which another owner may have opened
             self._check_open()
@@ -117,10 +142,6 @@ class Offloading:
     def _check_open(self) -> None:
         if self._state.failed is not None:
             raise self._state.failed.again()
-
-    async def _delete(self, copies: Iterable[SegmentCopy]) -> None:
-        for copy in copies:
-            await self._copies.delete(copy)
 
     def _forget_deleted(self) -> None:
         """Forget the uploads of segments that have a complete copy, or are not listed."""
@@ -147,6 +168,10 @@ def _whole(record: LogRecord, number: SegmentId) -> Segment:
 def _with_copy(number: SegmentId, copy: SegmentCopy, record: LogRecord) -> LogRecord:
     _whole(record, number)
     return record.with_copies({number: copy})
+
+
+def _without_copy(number: SegmentId, record: LogRecord) -> LogRecord:
+    return record.with_copies({number: None})
 
 
 def _without_local(dropped: Collection[Segment], record: LogRecord) -> LogRecord:

@@ -58,7 +58,7 @@ def units(record: LogRecord, before: int) -> Iterator[Unit]:
         if segment.entries is None or start + segment.entries > before:
             break
         stop = start + segment.entries
-        if segment.copy is not None:
+        if segment.is_copied:
             # promise: a segment with a copy is not rewritten
             # Its space is to be freed by the copy, and the copy is paid for already.
             if unit is not None:

@@ -278,6 +278,9 @@ def _rewritten(
         stop = start + (segment.entries or 0)
         kept = group.live.count(start, stop)
         kept_in = sparse if kept else None
-        rewritten.append(replace(segment, size=sizes[segment.id], kept=kept, kept_in=kept_in))
+        # An incomplete copy is not needed any more: it becomes trash.
+        rewritten.append(
+            replace(segment, size=sizes[segment.id], kept=kept, kept_in=kept_in, copy=None)
+        )
         start = stop
     return rewritten

@@ -51,12 +51,14 @@ class StoredRecord:
             state.record = record
 
     async def remove(self) -> bool:
-        """Delete the record if it lists no segment and no copy, else return False.
+        """Delete the record if it lists nothing, else return False.
 
         Later changes fail.
         """
         async with self._committing.held():
-            if self._state.record.listed or self._state.record.copy_trash:
+            record = self._state.record
+            # promise[without record.segments or]: what is only in a store of objects is deleted
+            if record.segments or record.listed or record.copy_trash:
                 return False
             await self._engine.metadata.delete(self._state.key, self._version)
             return True

@@ -1,9 +1,9 @@
 """The `SegmentCopies` of a broker: threads and read-ahead for each place, and names of objects."""
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
-from magnetar_storage.errors import LogClosed
+from magnetar_storage.errors import LogClosed, NoObject, Unavailable
 from magnetar_storage.interfaces import CopyCounts, SegmentCopy, SegmentId
 from magnetar_storage.local import footer
 from magnetar_storage.local import segment_file as segments
@@ -16,6 +16,10 @@ from magnetar_storage.tiered import copying, own_objects
 from magnetar_storage.tiered.read_ahead import ReadAhead
 
 T = TypeVar("T")
+W = TypeVar("W")
+
+AWAY_SECONDS: Final = 10
+"""The time for which no change is tried in a place that could not be reached."""
 
 OpenPlace = Callable[[str], Objects]
 """Opens the store of objects of a place; called in threads, `Unavailable` if that fails."""
@@ -42,6 +46,7 @@ class TieredCopies:
         cache_bytes: int,
         prefix: Callable[[], str],
         nonce: Callable[[], str],
+        uptime: Callable[[], float],
     ) -> None:
         """`new_workers` returns threads, which work at the same time: each place has some for
         uploads and others for reads, with `cache_bytes` read ahead.  Names of objects begin with
@@ -54,6 +59,7 @@ class TieredCopies:
         self._cache_bytes = cache_bytes
         self._prefix = prefix
         self._nonce = nonce
+        self._uptime = uptime
         self._places: dict[str, _Place] = {}
         self._copied_bytes = self._copy_errors = self._deleted = 0
 
@@ -84,7 +90,7 @@ class TieredCopies:
             return copying.copy(disk, segment, place.objects(), copy.name, goes_on)
 
         try:
-            size = await _of(place.uploads, segment).run(job)
+            size = await place.change(copy.name, job)
         except LogClosed:
             raise
         except Exception:
@@ -93,9 +99,21 @@ class TieredCopies:
         self._copied_bytes += size
         return size
 
+    async def is_there(self, copy: SegmentCopy) -> bool:
+        """Return whether the object of a complete copy exists, with its size; one request."""
+        place = self._place(copy.place)
+
+        def job() -> bool:
+            try:
+                return place.objects().size(copy.name) == copy.size
+            except NoObject:
+                return False
+
+        return await place.change(copy.name, job)
+
     async def reader(self, segment: SegmentId, copy: SegmentCopy) -> LocalReader:
         """Open a copy with two requests, one for its trailer and one for its index."""
-        return await _of(self._place(copy.place).lanes, segment).reader(segment, copy)
+        return await _of(self._place(copy.place).lanes, copy.name).reader(segment, copy)
 
     async def delete(self, copy: SegmentCopy) -> None:
         """Delete the object in a thread of the uploads, unless another directory may use it."""
@@ -111,14 +129,14 @@ class TieredCopies:
             place.objects().delete(copy.name)
             return True
 
-        if await place.uploads[0].run(job):
+        if await place.change(copy.name, job):
             self._deleted += 1
 
     def _place(self, text: str) -> "_Place":
         found = self._places.get(text)
         if found is None:
             uploads, reads = self._new_workers(), self._new_workers()
-            found = _Place(text, self._open_place, uploads, reads, self._cache_bytes)
+            found = _Place(text, self._open_place, uploads, reads, self._cache_bytes, self._uptime)
             self._places[text] = found
         return found
 
@@ -133,8 +151,12 @@ class _Place:
         uploads: Sequence[Worker],
         reads: Sequence[Worker],
         cache_bytes: int,
+        uptime: Callable[[], float],
     ) -> None:
-        self.uploads = uploads
+        self._uploads = uploads
+        self._uptime = uptime
+        self._away_until = 0.0
+        self._why_away = ""
         self._text = text
         self._open = open_place
         self._objects: Objects | None = None
@@ -142,6 +164,25 @@ class _Place:
             _Lane(worker, ReadAhead(self.objects, text, cache_bytes // len(reads)))
             for worker in reads
         ]
+
+    async def change(self, name: str, job: Callable[[], T]) -> T:
+        """Run a job on an object in a thread, behind all earlier ones on the object.
+
+        For some seconds after the place could not be reached all jobs fail at once: very many may
+        wait, and each would wait for its own answer.
+        """
+        return await _of(self._uploads, name).run(lambda: self._attempt(job))
+
+    def _attempt(self, job: Callable[[], T]) -> T:
+        if self._uptime() < self._away_until:
+            raise Unavailable(f"{self._why_away}; it is tried again in {AWAY_SECONDS} s")
+        try:
+            return job()
+        except LogClosed:
+            raise
+        except Unavailable as error:
+            self._away_until, self._why_away = self._uptime() + AWAY_SECONDS, str(error)
+            raise
 
     def objects(self) -> Objects:
         """Return the store, which the first call opens; called in any of the threads."""
@@ -169,6 +210,7 @@ class _Lane:
         return LocalReader(await self._worker.run(load), disk, self._worker)
 
 
-def _of(some: Sequence[T], segment: SegmentId) -> T:
-    """Return the one that has a segment: always the same, so that what it read ahead is used."""
-    return some[segment % len(some)]
+def _of(workers: Sequence[W], name: str) -> W:
+    """Return the worker of an object: always the same one, so that its jobs stay in order and its
+    read-ahead is used."""
+    return workers[hash(name) % len(workers)]

@@ -14,7 +14,9 @@ from magnetar_broker.tiering.offloading import (
     OffloadStatus,
     offloaded_size,
 )
-from magnetar_storage.errors import Unavailable
+from magnetar_storage.errors import Corrupt, Unavailable
+from magnetar_storage.local import footer
+from magnetar_storage.local.segment_file import file_name
 from magnetar_storage.log.log import Log
 
 KEPT = OffloadRules(PLACE, deletion_lag_ms=1000)
@@ -121,7 +123,7 @@ def test_a_request_that_fails_says_why_and_can_be_repeated() -> None:
     assert status.state is OffloadState.ERROR and "503" in status.last_error
     assert world.offloading.figures().failed_ms == world.clock.now_ms()
     assert world.engine.copies.counts.copy_errors == 1
-    world.objects.fault = None
+    world.mend()
     assert world.request(world.ids[2]).state is OffloadState.SUCCESS
 
 
@@ -136,6 +138,21 @@ def test_ledgers_are_offloaded_and_deleted_here_as_policies_say() -> None:
     world.do(world.offloading.run_due())
     assert world.remote == [True, True, True, False]
     assert world.read_all(world.log) == numbered(0, 10)
+
+
+def test_a_damaged_ledger_keeps_no_other_one_here() -> None:
+    world = World(OffloadRules(PLACE, size_threshold=0, deletion_lag_ms=0))
+    first = world.ids[0]
+    world.do(world.store.finish(first))
+    index, _ = footer.load(world.disk, first)
+    world.disk.flip_bit(file_name(first), index.offsets[1] - 1)
+    with pytest.raises(Corrupt):
+        world.do(world.offloading.run_due())
+    assert world.copied == [False, True, True, False]
+    world.do(world.offloading.run_due())
+    assert world.remote == [False, True, True, False], "it is not read again with each round"
+    status = world.request(world.ids[-1])
+    assert status.state is OffloadState.ERROR and "not what was written" in status.last_error
 
 
 def test_without_thresholds_nothing_is_offloaded_by_itself() -> None:

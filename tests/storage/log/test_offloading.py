@@ -7,11 +7,12 @@ import pytest
 from fakes.faulty_objects import Fault
 from fakes.logs import KEY, numbered
 from fakes.tiered import OTHER, PLACE, TieredWorld, copies_in
-from fakes.world import ManualPromise, start
+from fakes.world import ManualPromise, QueuedWorker, start
 from magnetar_storage.errors import Corrupt, LogClosed, StorageError, Unavailable
 from magnetar_storage.interfaces import SegmentCopy, SegmentId
 from magnetar_storage.local import footer
 from magnetar_storage.local.segment_file import file_name
+from magnetar_storage.local.segment_writer import LocalReader
 from magnetar_storage.log.log import Log
 from magnetar_storage.log.log_record import LogRecord, Segment
 from magnetar_storage.log.offset_set import OffsetSet
@@ -138,7 +139,7 @@ def test_a_log_whose_objects_cannot_be_deleted_stays_listed() -> None:
     with pytest.raises(Unavailable, match="503"):
         world.do(log.delete())
     assert world.stored() == world.listed() and len(world.stored()) == 3
-    world.objects.fault = None
+    world.mend()
     world.do(Log.remove(KEY, world.engine))
     assert not world.stored() and world.record() is None
 
@@ -155,7 +156,7 @@ def test_opening_and_publishing_need_no_store_of_objects() -> None:
     with pytest.raises(Unavailable):
         world.do(log.entries.read(0, 1, 1))
     assert world.do(log.trim(6)) == 2, "objects are deleted later"
-    world.objects.fault = None
+    world.mend()
     assert world.read_all(log) == numbered(6, 20)
 
 
@@ -170,7 +171,7 @@ def test_a_failed_upload_is_repeated(fault: Fault, restarts: bool) -> None:
         world.do(log.offloading.copy(segment, PLACE))
     world.do(log.offloading.drop([segment]))
     assert file_name(segment) in world.disk.names(), "an incomplete copy replaces nothing"
-    world.objects.fault = None
+    world.mend()
     while world.objects.land():
         pass  # the upload that was late
     if restarts:
@@ -242,7 +243,7 @@ def test_a_log_that_is_closed_ends_its_upload() -> None:
     world.objects.fault = close_meanwhile
     with pytest.raises(LogClosed):
         world.do(log.offloading.copy(segment, PLACE))
-    world.objects.fault = None
+    world.mend()
     world.do(log.close())
     log = world.open()
     world.move(log)
@@ -363,5 +364,135 @@ def test_counting_messages_needs_no_store_of_objects() -> None:
     assert counted == list(range(11))
     with pytest.raises(Unavailable):
         world.do(before(4))
-    world.objects.fault = None
+    world.mend()
     assert world.do(before(4)) == 4
+
+
+def test_reading_in_the_middle_of_a_drop_finds_no_damage() -> None:
+    """A reader of the store that is opened before the drop must not stay for the entries."""
+    world = TieredWorld()
+    log = filled(world)
+    first = settled(log)[0]
+    assert world.do(log.offloading.copy(first, PLACE))
+    gate = world.clock.promise()
+    opening = world.store.reader
+
+    async def slowly(segment: SegmentId) -> LocalReader:
+        reader = await opening(segment)
+        await gate
+        return reader
+
+    world.store.reader = slowly  # type: ignore[method-assign]
+    reading = start(log.entries.read(0, 3, 1 << 20))
+    world.clock.pump()
+    world.do(log.offloading.drop([first]))
+    gate.set_result(None)
+    world.clock.pump()
+    assert reading.result().payloads == numbered(0, 3)
+    world.store.reader = opening  # type: ignore[method-assign]
+    assert world.read_all(log) == numbered(0, 10)
+    assert not log.engine.damage.of_segments([first])
+
+
+def test_a_log_that_is_only_in_objects_is_deleted_with_them() -> None:
+    world = TieredWorld()
+    log = filled(world, 9)
+    world.do(log.close())
+    log = world.do(Log.open(KEY, world.engine, create=False))  # type: ignore[assignment]
+    world.move(log)
+    assert not log.record.listed and len(world.stored()) == 3
+    world.do(log.delete())
+    assert not world.stored() and world.record() is None
+
+
+def test_an_object_that_has_gone_replaces_no_segment() -> None:
+    world = TieredWorld()
+    log = filled(world)
+    first, second, _ = settled(log)
+    for segment in (first, second):
+        assert world.do(log.offloading.copy(segment, PLACE))
+    world.objects.delete(world.objects.names()[0])
+    world.do(log.offloading.drop([first, second]))
+    assert sum(one.is_remote for one in log.segments) == 1
+    assert world.read_all(log) == numbered(0, 10)
+    world.move(log)
+    assert world.read_all(log) == numbered(0, 10)
+    world.do(log.offloading.delete_unused())
+    assert world.stored() == world.listed()
+
+
+def test_a_place_that_is_away_keeps_no_objects_of_another_one() -> None:
+    world = TieredWorld()
+    log = filled(world)
+    first, second, _ = settled(log)
+    assert world.do(log.offloading.copy(first, PLACE))
+    assert world.do(log.offloading.copy(second, OTHER))
+    world.do(log.trim(6))
+    world.objects.fault = lambda operation, name: Fault.LOST
+    with pytest.raises(Unavailable):
+        world.do(log.offloading.delete_unused())
+    assert [place for place, _ in world.stored()] == [PLACE]
+    assert world.stored() == world.listed()
+
+
+def test_a_place_that_failed_is_left_alone_for_some_seconds() -> None:
+    world = TieredWorld()
+    log = filled(world)
+    world.objects.fault = lambda operation, name: Fault.BUSY
+    for segment in settled(log):
+        with pytest.raises(Unavailable, match="503"):
+            world.do(log.offloading.copy(segment, PLACE))
+    assert len([line for line in world.objects.log if line.startswith("upload")]) == 1
+    world.mend()
+    assert world.do(log.offloading.copy(settled(log)[0], PLACE))
+
+
+def test_a_log_that_is_closed_and_deleted_during_an_upload_leaves_no_object() -> None:
+    world = TieredWorld()
+    log = filled(world)
+    uploads = QueuedWorker(world.clock)
+    world.new_workers = lambda: [uploads]
+    copying = start(log.offloading.copy(settled(log)[0], PLACE))
+    world.clock.pump()
+    assert len(uploads) == 1, "the upload has not begun"
+    log.fail(LogClosed("closed"))
+    world.do(log.close())
+    removing = start(Log.remove(KEY, world.engine))
+    world.clock.pump()
+    while uploads.step():
+        world.clock.pump()
+    assert removing.done() and copying.done()
+    assert not world.stored() and world.record() is None
+
+
+def test_an_incomplete_copy_does_not_stop_rewriting() -> None:
+    world = TieredWorld()
+    log = filled(world, 12)
+    first = settled(log)[0]
+    world.objects.fault = lambda operation, name: Fault.LANDED
+    with pytest.raises(Unavailable):
+        world.do(log.offloading.copy(first, PLACE))
+    world.mend()
+    nothing = OffsetSet()
+    assert world.do(log.reclaim(lambda start, stop, limit: nothing, 10)) > 0
+    assert not any(one.copy for one in log.segments)
+    world.do(log.offloading.delete_unused())
+    assert not world.stored()
+
+
+def test_a_segment_trimmed_before_its_upload_begins_is_no_failure() -> None:
+    world = TieredWorld()
+    log = filled(world)
+    uploads = QueuedWorker(world.clock)
+    world.new_workers = lambda: [uploads]
+    copying = start(log.offloading.copy(settled(log)[0], PLACE))
+    world.clock.pump()
+    assert world.do(log.trim(3)) == 1
+    while uploads.step():
+        world.clock.pump()
+    assert copying.result() is False
+    deleting = start(log.offloading.delete_unused())
+    world.clock.pump()
+    while uploads.step():
+        world.clock.pump()
+    assert deleting.done() and not world.stored()

@@ -24,6 +24,7 @@ def copies_of(
     store: JoinedStore,
     threads: ThreadWorkers,
     prefix: Callable[[], str],
+    uptime: Callable[[], float],
 ) -> TieredCopies:
     """Return the copies of segments of the store, which are made and read in threads of their own.
 
@@ -37,6 +38,7 @@ def copies_of(
         READ_AHEAD_BYTES,
         prefix,
         lambda: os.urandom(8).hex(),
+        uptime,
     )
 
 

@@ -106,7 +106,7 @@ class LocalStorage:
             snapshots = Snapshots(metadata, lambda: [part], settings, clock)
             prefix = await object_prefix(disk, metadata, process.threads.background)
             await snapshots.clear()
-            copies = copies_of(settings, store, process.threads, lambda: prefix.own)
+            copies = copies_of(settings, store, process.threads, lambda: prefix.own, clock.uptime)
             engine = engine_of(
                 settings, store, metadata, clock, process.tasks, journal, space, copies
             )

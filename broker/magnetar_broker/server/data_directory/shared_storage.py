@@ -141,7 +141,9 @@ class LocalWorkerStorage:
         self.journal = journal
         self._metadata = SuccessiveMetadata(controllers, process.clock)
         self._prefix = ""
-        copies = copies_of(settings, store, process.threads, lambda: self._prefix)
+        copies = copies_of(
+            settings, store, process.threads, lambda: self._prefix, process.clock.uptime
+        )
         self.engine = engine_of(
             settings, store, self._metadata, process.clock, process.tasks, journal, space, copies
         )
