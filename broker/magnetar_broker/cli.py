@@ -4,6 +4,7 @@ import gc
 import os
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +12,9 @@ from magnetar_broker.base.start_failed import StartFailed
 from magnetar_broker.config.exposure import refused_exposure
 from magnetar_broker.config.load import ConfigError, Loaded, load
 from magnetar_storage.errors import Incomplete, StorageError
+
+if TYPE_CHECKING:
+    from magnetar_broker.verify import ObjectChecks
 
 OPTION_KEYS = {
     "data_dir": "magnetarDataDirectory",
@@ -82,7 +86,19 @@ CANNOT_CHECK = 2
 @click.command()
 @click.argument("data_dir")
 @click.option("--json", "machine", is_flag=True, help="Print one JSON object instead of a table.")
-def verify(data_dir: str, machine: bool) -> None:
+@click.option(
+    "--objects",
+    type=click.Choice(["size", "all"]),
+    help="Check ledgers that are only in a store of objects, too: that their objects have the "
+    "right size, or all entries in them.",
+)
+@click.option(
+    "--conf",
+    metavar="FILE",
+    help="The broker's configuration file, for the credentials of stores of objects; without it "
+    "they come from the environment.",
+)
+def verify(data_dir: str, machine: bool, objects: str | None, conf: str | None) -> None:
     """Check every record in DATA_DIR. No broker may use it; nothing is changed.
 
     Exits with 0 if there is no damage, 1 if there is damage, 2 if it cannot be checked.
@@ -90,12 +106,22 @@ def verify(data_dir: str, machine: bool) -> None:
     try:
         from magnetar_broker.verify import as_json, as_text, check  # noqa: PLC0415 (not for --help)
 
-        report = check(data_dir, with_progress=not machine)
-    except (StorageError, OSError) as error:
+        checks = None if objects is None else _object_checks(conf, objects)
+        report = check(data_dir, not machine, checks)
+    except (ConfigError, StorageError, OSError) as error:
         click.echo(f"cannot check {data_dir}: {error}", err=True)
         raise SystemExit(CANNOT_CHECK) from error
     click.echo(as_json(report) if machine else as_text(report))
     raise SystemExit(int(report.damaged))
+
+
+def _object_checks(conf: str | None, objects: str) -> "ObjectChecks":
+    """Return the checks of objects, with the credentials of the settings."""
+    from magnetar_broker.server.data_directory.copies import open_place  # noqa: PLC0415
+    from magnetar_broker.verify import ObjectChecks  # noqa: PLC0415 (heavy; not for --help)
+
+    settings = load(conf, os.environ, {}).settings
+    return ObjectChecks(partial(open_place, settings), objects == "all")
 
 
 def _start(conf: str | None, options: dict[str, object]) -> None:

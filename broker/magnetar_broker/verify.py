@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import asdict, replace
 from tempfile import TemporaryDirectory, gettempdir
+from typing import NamedTuple
 
 import click
 
@@ -25,6 +26,7 @@ from magnetar_storage.runtime.whole_files import file_size
 from magnetar_storage.verify.overlay import Overlay
 from magnetar_storage.verify.report import Problem, Progress, Report
 from magnetar_storage.verify.verify import size_of, verify
+from magnetar_storage.verify.verify_objects import OpenPlace, check_objects
 
 NAMED = 10
 """The most topics that an error names."""
@@ -32,8 +34,19 @@ SHOW_PROGRESS_FROM_BYTES = 256 << 20
 COLUMNS = ("file", "offset", "segment", "entries", "topic", "what")
 
 
-def check(data_dir: str, with_progress: bool) -> Report:
-    """Check a data directory; `StorageError` if a broker uses it or it cannot be read."""
+class ObjectChecks(NamedTuple):
+    """The checks of segments that are only in stores of objects."""
+
+    open_place: OpenPlace
+    reads_all: bool
+    """Whether every entry is read; otherwise only the sizes of objects are compared."""
+
+
+def check(data_dir: str, with_progress: bool, objects: ObjectChecks | None = None) -> Report:
+    """Check a data directory; `StorageError` if a broker uses it or it cannot be read.
+
+    Without `objects` no store of objects is asked.
+    """
     disk = ReadOnlyDisk(data_dir)
     with ExitStack() as locks:
         # Lock the first data directory before all others: then no broker makes further directories.
@@ -45,6 +58,8 @@ def check(data_dir: str, with_progress: bool) -> Report:
         records, damage = _log_records(disk)
         with _progress(size_of(disk) if with_progress else 0) as progress:
             report = verify(disk, records, progress)
+        if objects is not None:
+            check_objects(report, records or {}, *objects)
     report.problems[:0] = damage
     report.problems[:] = [_named(problem) for problem in report.problems]
     return report
@@ -147,7 +162,7 @@ def _progress(size: int) -> Iterator[Progress]:
 def as_json(report: Report) -> str:
     """Return the report as one JSON object."""
     problems = [asdict(problem) | {"entries": problem.entries} for problem in report.problems]
-    names = ("topics", "segments", "entries", "bytes", "remote")
+    names = ("topics", "segments", "entries", "bytes", "remote", "objects")
     counts = {name: getattr(report, name) for name in names}
     return json.dumps({"damaged": report.damaged, "checked": counts, "problems": problems})
 
@@ -162,8 +177,12 @@ def as_text(report: Report) -> str:
         f"{report.topics} topics, {report.segments} segments, {report.entries} entries, "
         f"{report.bytes / 1e6:.1f} MB checked: {verdict}"
     )
+    if report.objects:
+        lines.append(f"{report.objects} segments that are only in a store of objects checked there")
     if report.remote:
-        lines.append(f"not checked: {report.remote} segments that are only in a store of objects")
+        lines.append(
+            f"not checked: {report.remote} segments that are only in a store of objects (--objects)"
+        )
     return "\n".join(lines)
 
 

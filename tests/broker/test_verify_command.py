@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from fakes.waiting import until
 from magnetar import connect
 from magnetar_broker.cli import verify
 from magnetar_storage.local import directories
@@ -114,3 +115,51 @@ def test_a_store_directory_in_use_prevents_the_check(tmp_path: Path, directory: 
     lock.close()
     result = run(tmp_path)
     assert result.exit_code == 1 and "metadata.db" in result.output
+
+
+@pytest.fixture
+async def offloaded(make_broker: Callable[..., RunningBroker], tmp_path: Path) -> Path:
+    """The directory of a broker that was killed, with closed ledgers that are only objects."""
+    place = tmp_path / "objects"
+    place.mkdir()
+    broker = make_broker(**OFFLOADING, fileSystemURI=f"file://{place}")
+    async with connect(broker.service_url) as client:
+        producer = await client.producer(TOPIC)
+        for _ in range(5):
+            await producer.send(PAYLOAD)
+    segments = broker.data_dir / "segments"
+    await until(
+        lambda: len(list(place.rglob("*.seg"))) == 2 and len(list(segments.glob("*.seg"))) == 1,
+        "two ledgers are only objects",
+    )
+    broker.kill()
+    return broker.data_dir
+
+
+OFFLOADING = {
+    "magnetarWorkers": "1",
+    "managedLedgerOffloadDriver": "filesystem",
+    "managedLedgerOffloadAutoTriggerSizeThresholdBytes": "0",
+    "managedLedgerOffloadDeletionLagMs": "0",
+    "managedLedgerMaxEntriesPerLedger": "2",
+    "managedLedgerMinLedgerRolloverTimeMinutes": "0",
+    "retentionCheckIntervalInSeconds": "1",
+    "defaultRetentionTimeInMinutes": "-1",
+    "defaultRetentionSizeInMB": "-1",
+}
+
+
+def test_objects_are_checked_if_that_is_asked_for(offloaded: Path, tmp_path: Path) -> None:
+    unchecked = run(offloaded)
+    assert unchecked.exit_code == 0
+    assert "not checked: 2 segments that are only in a store of objects" in unchecked.output
+    for what in ("size", "all"):
+        result = run(offloaded, f"--objects={what}")
+        assert result.exit_code == 0, result.output
+        assert "2 segments that are only in a store of objects checked there" in result.output
+    next(tmp_path.rglob("objects/*/*.seg")).unlink()
+    damaged = run(offloaded, "--objects=size", "--json")
+    assert damaged.exit_code == 1
+    (problem,) = json.loads(damaged.output)["problems"]
+    assert problem["text"] == "the object does not exist"
+    assert (problem["topic"], problem["entries"]) == (TOPIC, 2)

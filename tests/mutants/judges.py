@@ -69,8 +69,14 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     "broker/commands/repair.py": (
         "crash/test_incomplete_data.py", "crash/test_rebuilt_metadata.py",
     ),
+    "broker/server/data_directory/rebuilding.py": (
+        "broker/server/data_directory/test_object_names.py", "crash/test_rebuilt_metadata.py",
+    ),
+    "storage/tiered": (
+        "broker/expiry/test_shared_objects.py", "broker/expiry/test_stray_objects.py",
+        "storage/log/test_offloading.py",
+    ),
     "broker/names/rebuilt_names.py": ("crash/test_rebuilt_metadata.py",),
-    "broker/server/data_directory/rebuilding.py": ("crash/test_rebuilt_metadata.py",),
     "broker/names": (
         "broker/policies/test_policies.py", "broker/session/test_authorizing.py",
         "broker/server/admin/test_owned_bundles.py", "broker/server/admin/test_permissions.py",

@@ -43,6 +43,8 @@ class Report:
     bytes: int = 0
     remote: int = 0
     """The segments that are only in a store of objects, of which nothing is checked."""
+    objects: int = 0
+    """The segments that are only in a store of objects, and were checked there."""
 
     @property
     def damaged(self) -> bool:

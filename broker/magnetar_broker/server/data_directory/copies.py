@@ -33,7 +33,7 @@ def copies_of(
     number = settings.managed_ledger_offload_max_threads
     return TieredCopies(
         store,
-        partial(_open_place, settings),
+        partial(open_place, settings),
         lambda: threads.transfers(number),
         READ_AHEAD_BYTES,
         prefix,
@@ -48,14 +48,14 @@ def access_to(
     """Return the access to all objects of the data directory, in a thread of its own."""
     return ObjectAccess(
         prefix.own,
-        partial(_open_place, settings),
+        partial(open_place, settings),
         threads.transfers(1)[0],
         prefix.formers,
         partial(forget_formers, metadata, prefix),
     )
 
 
-def _open_place(settings: Settings, place: str) -> Objects:
+def open_place(settings: Settings, place: str) -> Objects:
     """Open the store of objects of a place; called in a thread."""
     # Here: most brokers have no place, and do without these imports.
     from magnetar_broker.server.object_stores.credentials import credentials_in  # noqa: PLC0415

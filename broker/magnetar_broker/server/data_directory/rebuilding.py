@@ -44,6 +44,8 @@ class Rebuilding:
     found: Rebuilt
     kept: int = 0
     """The number of values of the older metadata that are used."""
+    remote: int = 0
+    """The ledgers that the older metadata lists in stores of objects only."""
     former: str = ""
     """The directory with the former files of the metadata; empty if there were none."""
     values: dict[str, bytes] = field(default_factory=dict)
@@ -123,6 +125,9 @@ What the files do not tell: tenants' roles and clusters, permissions, policies, 
 and numbers of partitions that were never used, settings changed while the broker ran, whether a
 topic was terminated. Tenants and namespaces are named by their topics; each namespace keeps all
 messages and topics until its policies retention and inactive_topics are set again."""
+REMOTE = """\
+Ledgers that were only in a store of objects are not listed again: their messages cannot be read.
+Their objects are not deleted."""
 OLDER = """\
 Tenants, namespaces, policies, schemas and the like are those of the older metadata.db."""
 
@@ -150,6 +155,9 @@ def as_text(result: Rebuilding) -> str:
         lines.append(OLDER)
     else:
         lines.append(NOT_TOLD)
+    lines.append(REMOTE)
+    if result.remote:
+        lines.append(f"The older metadata.db lists {result.remote} such ledgers.")
     if result.former:
         lines.append(f"the former metadata.db is in {result.former}")
     return "\n".join(lines)
@@ -176,7 +184,17 @@ def _joined(found: Rebuilt, older: dict[str, bytes], identity: Identity) -> Rebu
     values |= values_by_names(keys, identity.starts, values)
     # promise: a rebuilt directory deletes no object of a directory that it was copied from
     values[OBJECTS] = encoded(another(ObjectPrefix(identity.directory.hex())))
-    return Rebuilding(logs, found, kept, values=values)
+    return Rebuilding(logs, found, kept, _remote(older), values=values)
+
+
+def _remote(values: dict[str, bytes]) -> int:
+    """Return the number of segments that records list in stores of objects only."""
+    number = 0
+    for key, value in values.items():
+        if key.startswith(TOPICS):
+            with suppress(Corrupt):  # which is what the rebuilding is for
+                number += sum(one.is_remote for one in LogRecord.decode(key, value).segments)
+    return number
 
 
 def _stays(key: str, value: bytes) -> bool:

@@ -1,5 +1,6 @@
 """The prefix of objects: a copy of a data directory never has that of the original."""
 
+import asyncio
 import shutil
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from broker.server.data_directory.test_local_storage import runtime, storage_in
 from magnetar_broker.base.metadata_keys import OBJECTS
 from magnetar_broker.server.data_directory.object_names import COPIED
+from magnetar_broker.server.data_directory.rebuilding import as_text, rebuild
 from magnetar_broker.server.data_directory.snapshots.files import MANIFEST
 from magnetar_broker.server.data_directory.snapshots.restoring import restored
 from magnetar_storage.errors import Corrupt
@@ -65,6 +67,15 @@ async def test_a_copy_of_a_copy_has_another_prefix_again(tmp_path: Path) -> None
         (tmp_path / str(number + 1) / COPIED).touch()
         prefixes.add(await prefix_in(tmp_path / str(number + 1)))
     assert len(prefixes) == 3
+
+
+async def test_rebuilt_metadata_has_another_prefix(tmp_path: Path) -> None:
+    prefix = await prefix_in(tmp_path)
+    for path in tmp_path.glob("metadata.d*"):
+        path.unlink()
+    result = await asyncio.to_thread(rebuild, str(tmp_path), apply=True, progress=lambda _: None)
+    assert "only in a store of objects are not listed again" in as_text(result)
+    assert await prefix_in(tmp_path) != prefix
 
 
 @pytest.mark.parametrize("value", [b"[]", b"{}", b"\xff"])
