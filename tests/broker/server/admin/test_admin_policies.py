@@ -44,6 +44,7 @@ VALUES: dict[str, object] = {
         "maxInactiveDurationSeconds": 30,
         "deleteWhileInactive": True,
     },
+    "offload": {"managedLedgerOffloadDriver": "aws-s3", "managedLedgerOffloadBucket": "b"},
     "publish_rate": {"publishThrottlingRateInMsg": 5, "publishThrottlingRateInByte": 6},
     "retention": {"retentionTimeInMinutes": 5, "retentionSizeInMB": 6},
     "schema_auto_update": False,
@@ -148,15 +149,16 @@ def test_a_policy_of_a_namespace(
     broker: RunningBroker, namespace: str, line: PolicyHandlers[Any]
 ) -> None:
     policy = Path(broker, f"namespaces/{namespace}/{line.path.segment}", line.path.verb)
-    unset = policy.value()
+    deleted_at = f"namespaces/{namespace}/{line.path.removed_at or line.path.segment}"
+    unset, done = policy.value(), line.path.set_status
     assert unset == line.path.when_unset
     value = VALUES.get(line.policy.name, 5)
-    assert policy.post(value) == 204 and policy.value() == value
+    assert policy.post(value) == done and policy.value() == value
     assert policy.post({"a": "b"} if isinstance(value, int | str | list) else "x") == 400
     assert policy.post(text="{") == 400 and policy.value() == value
     assert policy.set(text="").status == (204 if line.path.empty_deletes else 400)
-    assert policy.post(value) == 204
-    assert policy.delete() == (204 if line.path.removable else 405)
+    assert policy.post(value) == done
+    assert Path(broker, deleted_at).delete() == (204 if line.path.removable else 405)
     assert policy.value() == (unset if line.path.removable else value)
 
 
@@ -176,7 +178,9 @@ def test_a_policy_of_a_topic(
     else:
         assert policy.post(value) == 204
         assert policy.post({"a": "b"} if isinstance(value, int | str | list) else "x") == 400
-    assert policy.value() == value == policy.value("?applied=true")
+    merge = line.policy.merge
+    assert policy.value() == value
+    assert policy.value("?applied=true") == (merge(default, value) if merge else value)
     assert policy.delete() == (204 if line.path.removable else 405)
     if line.path.removable:
         assert policy.value() == unset and policy.value("?applied=true") == default
