@@ -6,6 +6,7 @@ import signal
 from collections.abc import Callable
 from functools import partial
 from http.client import HTTPException
+from queue import SimpleQueue
 
 import pulsar
 import pytest
@@ -14,11 +15,12 @@ from admin_http import Admin, Answer
 from broker.server.processes.test_worker import TOPICS, worker_pids
 from crash.victims import Processes
 from magnetar_proto import PulsarApi_pb2 as pb
-from official import connect, take, texts
+from official import TIMEOUT_MS, connect, expect_silence, take, texts
 from raw_client import Kind, RawClient, id_of
 from running_broker import RunningBroker
 
 ROUNDS = 4
+COUNT = 400
 CLOSURES = (Kind.CLOSE_PRODUCER, Kind.CLOSE_CONSUMER)
 SPACE = "/admin/v2/persistent/public/default"
 Make = Callable[..., RunningBroker]
@@ -108,3 +110,44 @@ def test_loaded_topics_are_served_without_a_controller_and_by_the_next_one(
         assert texts(take(consumer, clients[0].sent)) == [str(n) for n in range(clients[0].sent)]
     found.close()
     assert several.stop() == 0
+
+
+@pytest.fixture
+def rolling(make_broker: Make) -> RunningBroker:
+    """Start a broker whose ledgers are closed all the time, each with a change of metadata."""
+    return make_broker(
+        magnetarWorkers="3",
+        managedLedgerMaxEntriesPerLedger="5",
+        managedLedgerMinLedgerRolloverTimeMinutes="0",
+    )
+
+
+def test_nothing_is_lost_or_reordered_while_ledgers_are_closed(rolling: RunningBroker) -> None:
+    before, client = worker_pids(rolling), connect(rolling.service_url)
+    consumers = [client.subscribe(topic, "all") for topic in TOPICS]
+    producers = [client.create_producer(topic) for topic in TOPICS]
+    receipts: SimpleQueue[pulsar.Result] = SimpleQueue()
+    for number in range(COUNT):
+        if number % (COUNT // ROUNDS) == COUNT // ROUNDS // 2:
+            assert when_ready(partial(Admin(rolling).get, SPACE)).status == 200
+            kill_controller(rolling)
+        for producer in producers:
+            producer.send_async(b"%d" % number, lambda result, _: receipts.put(result))
+    for producer in producers:
+        producer.flush()
+    found = [receipts.get(timeout=TIMEOUT_MS / 1000) for _ in range(COUNT * len(TOPICS))]
+    assert found == [pulsar.Result.Ok] * len(found)
+    for consumer in consumers:
+        received = take(consumer, COUNT)
+        assert texts(received) == [str(number) for number in range(COUNT)]
+        for message in received:
+            consumer.acknowledge(message)
+        consumer.close()
+    client.close()
+    assert worker_pids(rolling) == before
+    assert "its log failed" not in rolling.log
+    assert rolling.restart()
+    again = connect(rolling.service_url)
+    for topic in TOPICS:
+        expect_silence(again.subscribe(topic, "all"))
+    again.close()
