@@ -1,6 +1,7 @@
 """A controller ends, and another one takes over while the workers serve their topics."""
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,8 +11,10 @@ from fakes.connection import RecordingConnection
 from fakes.named_worlds import NAMESPACE, named
 from fakes.publish_runs import publish
 from fakes.runs import append
+from magnetar_broker.authorization.rules import Grants
 from magnetar_broker.base.metadata_keys import (
     DYNAMIC_SETTINGS,
+    namespace_key,
     namespace_policies_key,
     topic_policies_key,
 )
@@ -201,6 +204,32 @@ def test_settings_that_the_former_controller_has_stored_only_are_applied() -> No
     assert world.processes.directory.topic_host.changed_settings == {  # type: ignore[attr-defined]
         "maxProducersPerTopic": "6"
     }
+
+
+def test_permissions_that_the_former_controller_has_stored_only_are_enforced() -> None:
+    world = World(
+        authentication_enabled=True,
+        authentication_providers=("AuthenticationProviderToken",),
+        token_secret_key="x" * 44,
+        authorization_enabled=True,
+    )
+    world.processes.end_controller()
+    permissions = {"namespace": {"role": ["produce"]}}
+    fields = json.dumps({"permissions": permissions}).encode()
+    world.do(world.metadata.put(namespace_key(NAMESPACE), fields))
+    checked: list[tuple[int, Grants]] = []
+    for worker in world.processes.workers:
+        worker.topic_host.reauthorize = partial(note, checked, worker.number)  # type: ignore[method-assign]
+    settle(world, world.processes.begin_controller())
+    assert sorted(number for number, grants in checked) == [0, 1, 2]
+    assert all(grants.permissions == permissions for _, grants in checked)
+
+
+async def note(
+    checked: list[tuple[int, Grants]], number: int, namespace: str, grants: Grants
+) -> None:
+    if namespace == NAMESPACE:
+        checked.append((number, grants))
 
 
 class Watching:
