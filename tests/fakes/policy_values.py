@@ -23,7 +23,7 @@ from magnetar_broker.policies.values import (
     PublishRate,
     SubscribeRate,
 )
-from magnetar_proto.admin.policies import DRIVERS
+from magnetar_proto.admin.offload_flags import DRIVERS
 
 COUNT = st.integers(0, 2**31 - 1)
 INT = st.integers(-(2**31), 2**31 - 1)

@@ -20,7 +20,9 @@ NOT_YET = Guard(DIRECTORY, 0)
 
 
 class GuardedMetadata:
-    """A `MetadataStore` whose writes all carry one guard: they fail with `Fenced` without it.
+    """A `MetadataStore` whose writes all carry one guard.
+
+    A write fails with `Fenced` once the guard no longer holds.
 
     The code of the directory asks for this type, so that it cannot write without the guard.
     """

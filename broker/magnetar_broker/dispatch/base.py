@@ -54,7 +54,7 @@ class Blocker(StrEnum):
     READING = "reading"
     """Entries are being read from disk."""
     READ_ERROR = "read_error"
-    """The next entries cannot be read at present; each read is repeated."""
+    """The next entries cannot be read at present; reads are retried every second."""
     DAMAGE = "damage"
     """The next entries are damaged or missing."""
     CAUGHT_UP = "caught_up"

@@ -14,7 +14,7 @@ RETRY_SECONDS = 1.0
 
 
 def blocker_of(failure: StorageError | None) -> Blocker:
-    """Return the reason why entries that are to be read do not come."""
+    """Return the blocker of a source that has no entry ready."""
     if failure is None:
         return Blocker.READING
     return Blocker.DAMAGE if isinstance(failure, LASTING) else Blocker.READ_ERROR

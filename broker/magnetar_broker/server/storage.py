@@ -1,4 +1,4 @@
-"""The storage of a broker: what its processes ask of it, and the table of those there are.
+"""The storage of a broker: what its processes ask of it, and the table of engines.
 
 A process opens its part of the storage with a context manager, which closes it.  An engine is one
 module with a class like `LocalStorage`, and one line in `ENGINES`.
@@ -47,7 +47,7 @@ class SoleStorage(Protocol):
         """The access to the objects of the data in stores of objects."""
 
     async def stop(self) -> None:
-        """Give up the snapshot that is being made; called before the topics are closed."""
+        """Abandon the snapshot that is being made; called before the topics are closed."""
 
 
 class WorkerStorage(Protocol):
@@ -77,7 +77,7 @@ class WorkerStorage(Protocol):
         """Tell a controller, which follows another one, what is stored while topics are served."""
 
     def stop(self) -> None:
-        """Give up this worker's part of a snapshot; called before the topics are closed."""
+        """Abandon this worker's part of a snapshot; called before the topics are closed."""
 
 
 class ControllerStorage(Protocol):
@@ -112,7 +112,7 @@ class ControllerStorage(Protocol):
         """
 
     async def stop(self) -> None:
-        """Give up the snapshot that is being made; called before the directory of names stops."""
+        """Abandon the snapshot that is being made; called before the directory of names stops."""
 
 
 class SharedStorage(Protocol):
@@ -164,7 +164,7 @@ class Storage(Protocol):
         """
 
     def announce(self, ports: PortNumbers) -> None:
-        """Write down the addresses of this broker for commands that know only its data."""
+        """Record the addresses of this broker for commands that know only its data."""
 
     def withdraw(self) -> None:
         """Remove the addresses."""

@@ -95,8 +95,8 @@ REASONS: Final = {
         "names",
     ),
     Blocker.READ_ERROR: Reason(
-        "reading the next entries fails, and is repeated every second",
-        "mend what readError names: the disk, or the store of objects",
+        "reading the next entries fails, and is retried every second",
+        "repair what readError names: the disk, or the store of objects",
     ),
     Blocker.DAMAGE: Reason(
         "the next entries are damaged or missing",

@@ -59,7 +59,7 @@ class OffloadRunning(Exception):
 
 
 class Offloading:
-    """Offloads the closed ledgers of one topic, and deletes here what was offloaded for long."""
+    """Offloads closed ledgers of one topic, and deletes their files some time after that."""
 
     def __init__(
         self, log: Log, rules: Callable[[], OffloadRules], clock_watch: ClockWatch
@@ -82,7 +82,7 @@ class Offloading:
         return self._figures
 
     def start(self, before: tuple[SegmentId, int]) -> None:
-        """Begin to offload all closed ledgers that end before a position, and return; see `status`.
+        """Start to offload the closed ledgers that end before a position; `status` has the outcome.
 
         `OffloadRunning` is raised if an offload that was asked for is running.  As in Pulsar, the
         request is accepted without a driver, and with the position of no message; the status has
@@ -95,7 +95,10 @@ class Offloading:
             self._status = OffloadStatus(OffloadState.ERROR, rules.trouble or NO_DRIVER)
             return
         if not self._has(*before):
-            why = f"invalid position for offload: {before[0]}:{before[1]} is not of this topic"
+            why = (
+                f"invalid position for offload: {before[0]}:{before[1]} is not of this topic; "
+                "name an entry that it has, or the next one"
+            )
             self._status = OffloadStatus(OffloadState.ERROR, why)
             return
         self._status = OffloadStatus(OffloadState.RUNNING)

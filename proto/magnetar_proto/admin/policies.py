@@ -20,19 +20,17 @@ from magnetar_proto.admin.kinds import (
     one_of,
     some_of,
 )
+from magnetar_proto.admin.offload_flags import OFFLOAD_FLAGS
 from magnetar_proto.admin.policy import Declared, Level, Member, SpecialPath
 
 # fmt: off
 BOOKIES = "entries are stored once, in this broker's own files: there are no bookies"
 ONE_CLUSTER = "nothing is replicated: this broker is the only one of its cluster"
-DRIVERS = ("S3", "aws-s3", "google-cloud-storage", "filesystem", "azureblob")
 TYPES = ("Exclusive", "Shared", "Failover", "Key_Shared")
 STRATEGIES = (
     "UNDEFINED", "ALWAYS_INCOMPATIBLE", "ALWAYS_COMPATIBLE", "BACKWARD", "FORWARD", "FULL",
     "BACKWARD_TRANSITIVE", "FORWARD_TRANSITIVE", "FULL_TRANSITIVE",
 )
-_OFFLOAD = "managedLedgerOffload"
-_S3 = "s3ManagedLedgerOffload"
 
 RETENTION_FLAGS = (
     member("retentionTimeInMinutes", "-t, --time", MINUTES_OF_SECONDS,
@@ -94,47 +92,6 @@ PERSISTENCE_FLAGS = (
     member("managedLedgerMaxMarkDeleteRate", "-r, --ml-mark-delete-max-rate", RATE,
         "How often cursors are stored.", default="0"),
 )
-
-
-def _offload_flags(
-    blocks: str, buffers: str, size: str, seconds: str, lag: str
-) -> tuple[Parameter, ...]:
-    """Return the flags of a level; the arguments are the names that differ between the levels."""
-    return (
-        member(f"{_OFFLOAD}Driver", "-d, --driver", one_of(*DRIVERS), "The kind of storage.",
-            required=True),
-        member(f"{_OFFLOAD}Bucket", "-b, --bucket", TEXT, "Name of the bucket, or bucket/prefix."),
-        member(f"{_OFFLOAD}Region", "-r, --region", TEXT, "Region of the bucket."),
-        member(f"{_OFFLOAD}ServiceEndpoint", "-e, --endpoint", TEXT, "URL of the service."),
-        member(f"{_S3}CredentialId", "-i, --aws-id", TEXT, "Refused: see the broker's settings."),
-        member(f"{_S3}CredentialSecret", "-s, --aws-secret", TEXT,
-            "Refused: see the broker's settings."),
-        member(f"{_S3}Role", "-ro, --s3-role", TEXT, "Refused: see the broker's settings."),
-        member(f"{_S3}RoleSessionName", "-rsn, --s3-role-session-name", TEXT,
-            "Stored without effect."),
-        member(f"{_OFFLOAD}MaxBlockSizeInBytes", blocks, SIZE, "Stored without effect."),
-        member(f"{_OFFLOAD}ReadBufferSizeInBytes", buffers, SIZE, "Stored without effect."),
-        member(f"{_OFFLOAD}ThresholdInBytes", size, SIZE, "Size of what stays only in the broker."),
-        member(f"{_OFFLOAD}ThresholdInSeconds", seconds, SECONDS,
-            "Age at which a closed ledger is offloaded."),
-        member(f"{_OFFLOAD}DeletionLagInMillis", lag, MILLISECONDS,
-            "Time until the file of an offloaded ledger is deleted."),
-        member("managedLedgerOffloadedReadPriority", "-orp, --offloadedReadPriority",
-            one_of("tiered-storage-first", "bookkeeper-first"), "Which copy is read."),
-    )
-
-
-OFFLOAD_FLAGS = {
-    "namespace": _offload_flags(
-        "-mbs, --maxBlockSize", "-rbs, --readBufferSize", "-oat, --offloadAfterThreshold",
-        "-oats, --offloadAfterThresholdInSeconds", "-oae, --offloadAfterElapsed",
-    ),
-    "topic": _offload_flags(
-        "-m, --maxBlockSizeInBytes", "-rb, --readBufferSizeInBytes",
-        "-t, --offloadThresholdInBytes", "-ts, --offloadThresholdInSeconds",
-        "-dl, --offloadDeletionLagInMillis",
-    ),
-}
 SUBSCRIPTION = option("subscription", "-s, --subscription", TEXT, "Only of this subscription.",
     local=True)
 
@@ -506,7 +463,7 @@ POLICIES = (
         ),
     ),
     Declared(
-        "offload_threshold", "the size from which on data are offloaded",
+        "offload_threshold", "the size above which data is offloaded",
         "The bytes of closed ledgers of a topic beyond which the oldest are offloaded; below 0 "
         "means never. It is a member of `offload`.",
         Level("offloadThreshold", "offload-threshold", (
@@ -517,7 +474,7 @@ POLICIES = (
         member=Member("offload_threshold", when_unset=-1), settings=(_SIZE_THRESHOLD,),
     ),
     Declared(
-        "offload_threshold_seconds", "the age from which on data are offloaded",
+        "offload_threshold_seconds", "the age above which data is offloaded",
         "Seconds since a ledger was closed after which it is offloaded; below 0 means never. It is "
         "a member of `offload`.",
         Level("offloadThresholdInSeconds", verb="PUT", when_unset=-1, removable=False,

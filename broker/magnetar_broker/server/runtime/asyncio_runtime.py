@@ -125,7 +125,7 @@ class ThreadWorker:
         self._thread.join()
 
     def abandon(self) -> None:
-        """End the thread behind the submitted jobs, without waiting for them."""
+        """End the thread after the submitted jobs, without waiting for it."""
         self._jobs.put(None)
 
     def _work(self) -> None:

@@ -1,4 +1,4 @@
-"""The event loop, threads and phases of one process, as code sees them that opens storage."""
+"""The event loop, threads and phases of one process, for code that opens storage."""
 
 from dataclasses import dataclass
 from typing import Protocol

@@ -71,7 +71,7 @@ def _retention(found: dict[str, Any]) -> Lines:
 
 
 def _offload(command: Command, admin: "AdminClient", values: Values) -> str:
-    """Offload all ledgers but the newest, which have the size that stays at most."""
+    """Offload all but the newest ledgers, of which at most the given size stays."""
     stats = admin.get(command_of("statistics.internal").url(values))
     first = first_kept(stats, values["size_threshold"])
     if first is None:
@@ -82,7 +82,7 @@ def _offload(command: Command, admin: "AdminClient", values: Values) -> str:
 
 
 def first_kept(stats: dict[str, Any], size: int) -> int | None:
-    """Return the first of the newest ledgers that have the size at most; None if all have it.
+    """Return the oldest of the newest ledgers that together have at most `size` bytes, else None.
 
     The newest ledger stays in any case.
     """
