@@ -3,6 +3,10 @@
 The text has the form of a URL: `s3://bucket/prefix?endpoint=...&region=...`,
 `gs://bucket/prefix`, `azure://container/prefix?account=...`, or `file:///directory`.  A store of
 objects is opened by it, so equal texts are the same store.
+
+Policies choose the kind of storage and the bucket.  The broker's credentials and the directories
+that it may write belong to the operator, so the settings alone decide where they are used:
+`place_among` refuses all other service endpoints and directories.
 """
 
 import re
@@ -41,11 +45,14 @@ def place_of(
     name, *prefix = bucket.strip("/").split("/")
     if not name:
         raise ValueError(f"the driver {driver} needs a bucket, and none is set")
-    if not re.fullmatch(r"[-.\w]+", name, re.ASCII) or {"", ".", ".."} & {*prefix}:
+    if not re.fullmatch(r"[-.\w]+", name, re.ASCII) or {"", ".", ".."} & {name, *prefix}:
         raise ValueError(f"{bucket!r} is not a bucket: expected its name, or name/prefix")
     path = "/".join((name, *map(quote, prefix)))
     if endpoint:
         _check_endpoint(endpoint)
+    # promise[fullmatch -> match]: a region cannot change the host that requests are sent to
+    if region and not re.fullmatch(r"[-\w]+", region, re.ASCII):
+        raise ValueError(f"{region!r} is not a region: expected a name such as eu-west-1")
     found = {"account": account, "endpoint": endpoint, "region": region}
     # Operators read the endpoint as they wrote it.
     query = urlencode({name: value for name, value in found.items() if value}, safe=":/")
@@ -55,14 +62,16 @@ def place_of(
 def _directory(uri: str) -> str:
     if not uri:
         raise ValueError("the driver filesystem needs fileSystemURI, and it is not set")
-    path = uri if uri.startswith("/") else _path_in(uri)
+    path = _path_in(uri)
     if not path.strip("/"):
         raise ValueError(f"fileSystemURI is {uri}: expected file:///DIRECTORY")
     return f"file://{quote(path.rstrip('/'))}"
 
 
 def _path_in(uri: str) -> str:
-    """Return the path that a URI names on this machine; "" if it names none."""
+    """Return the path that a URI or a path names on this machine; "" if it names none."""
+    if uri.startswith("/"):
+        return uri
     try:
         parts = urlsplit(uri)
     except ValueError:
@@ -111,33 +120,85 @@ def driver_named(text: str) -> OffloadDriver:
     raise ValueError(f"{text!r} is not a driver: expected one of {', '.join(OffloadDriver)}")
 
 
-def place_among(members: Mapping[str, Any]) -> str:
+def kind_of(members: Mapping[str, Any]) -> str:
+    """Return the scheme of the driver's places; "" if there is no driver, or an unknown one."""
+    try:
+        return SCHEMES.get(driver_named(members.get("managedLedgerOffloadDriver") or ""), "file")
+    except ValueError:
+        return ""
+
+
+def place_among(members: Mapping[str, Any], own: Mapping[str, Any]) -> str:
     """Return the place that members of Pulsar's offload policies name; "" without a driver.
 
-    ValueError says which member is missing or wrong.
+    `own` are the members that the settings give.  ValueError says which member is missing or wrong,
+    or that the service endpoint or the directory is not one of the settings.
     """
     name = members.get("managedLedgerOffloadDriver")
     if not name:
         return ""
     driver = driver_named(name)
-    own = {"s3": "s3", "gs": "gcs"}.get(SCHEMES.get(driver, ""))
-
-    def member(what: str) -> str:
-        """Return a member for this kind of storage or, without one, that for all kinds."""
-        common = str(members.get(f"managedLedgerOffload{what}") or "")
-        if own is None:
-            return common
-        return str(members.get(f"{own}ManagedLedgerOffload{what}") or common)
-
+    kind = kind_of(members)
+    endpoint = _member(members, kind, "ServiceEndpoint")
     # Where a bucket is, matters to S3 alone: its requests are signed for a region.
-    region = member("Region") if own == "s3" else ""
+    region = _member(members, kind, "Region") if kind == "s3" else ""
     uri = str(members.get("fileSystemURI") or "")
-    return place_of(driver, member("Bucket"), region, member("ServiceEndpoint"), uri=uri)
+    place = place_of(driver, _member(members, kind, "Bucket"), region, endpoint, uri=uri)
+    if kind == "file":
+        _check_own_directory(uri, str(own.get("fileSystemURI") or ""))
+    elif endpoint and endpoint != _own_endpoint(own, kind):
+        # promise: credentials are sent to providers and to endpoints of the settings only
+        raise ValueError(
+            f"the service endpoint {endpoint} is not that of the broker's settings for {driver}, "
+            "and credentials of the broker are sent to no other: set it in broker.conf, and leave "
+            "it out of the policy"
+        )
+    return place
+
+
+def _member(members: Mapping[str, Any], kind: str, what: str) -> str:
+    """Return a member for one kind of storage or, without one, that for all kinds."""
+    common = str(members.get(f"managedLedgerOffload{what}") or "")
+    own = {"s3": "s3", "gs": "gcs"}.get(kind)
+    if own is None:
+        return common
+    return str(members.get(f"{own}ManagedLedgerOffload{what}") or common)
+
+
+def _own_endpoint(own: Mapping[str, Any], kind: str) -> str:
+    """Return the endpoint that the settings name for one kind of storage; "" without one."""
+    common = "managedLedgerOffloadServiceEndpoint"
+    # promise[without if name != common or kind_of(own) == kind]: the endpoint of one kind of
+    #   storage is not sent the credentials of another kind
+    return _member(
+        {name: value for name, value in own.items() if name != common or kind_of(own) == kind},
+        kind,
+        "ServiceEndpoint",
+    )
+
+
+def _check_own_directory(uri: str, own: str) -> None:
+    """Refuse a directory that is neither that of the settings nor below it."""
+    path, root = _path_in(uri).rstrip("/"), _path_in(own).rstrip("/")
+    below = path.removeprefix(f"{root}/")
+    # promise: objects are written to the directory of the settings only, and to those below it
+    if not root or (path != root and (below == path or ".." in below.split("/"))):
+        raise ValueError(
+            f"the directory {uri} is neither that of the broker's settings nor below it, and the "
+            "broker writes objects to no other: set fileSystemURI in broker.conf"
+        )
 
 
 def place_in(settings: "Settings") -> str:
     """Return the place that settings name; "" without a driver.  ValueError as in `place_among`."""
-    return place_among({member: getattr(settings, field) for field, member in MEMBERS.items()})
+    members = members_in(settings)
+    return place_among(members, members)
+
+
+def members_in(settings: "Settings") -> dict[str, Any]:
+    """Return the members that the settings give: the default of the policy."""
+    found = ((member, getattr(settings, field)) for field, member in MEMBERS.items())
+    return {member: value for member, value in found if value is not None}
 
 
 def offloads_by_itself(settings: "Settings") -> bool:

@@ -113,7 +113,7 @@ class StrayObjects:
         """Return the places of the settings, and of the policies of namespaces and topics."""
         usual = members_in(self._settings)
         namespaces, after = dict[str, dict[str, object]](), ""
-        places = {offload_rules(usual).place}
+        places = {offload_rules(usual, usual).place}
         while page := await self._metadata.read_under(POLICIES, after):
             for key, found in page:
                 if isinstance(found, Corrupt):
@@ -124,7 +124,7 @@ class StrayObjects:
                 members = merged(namespaces.get(_namespace_of(key), usual), explicit)
                 if namespace_of_policies(key) is not None:
                     namespaces[_namespace_of(key)] = members
-                places.add(offload_rules(members).place)
+                places.add(offload_rules(members, usual).place)
             after = page[-1][0]
         return places - {""}
 

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from magnetar_broker.config import Settings
 from magnetar_broker.config.domains import ReadPriority
 from magnetar_broker.config.offload_places import (
-    MEMBERS,
-    SCHEMES,
     driver_named,
+    kind_of,
+    members_in,
     place_among,
 )
 from magnetar_broker.policies.codecs import (
@@ -79,12 +79,6 @@ CODEC = Document(
 )
 
 
-def members_in(settings: Settings) -> dict[str, Any]:
-    """Return the members that the settings give: the default of the policy."""
-    found = ((member, getattr(settings, field)) for field, member in MEMBERS.items())
-    return {member: value for member, value in found if value is not None}
-
-
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     """Return the members of a level over those of the level below."""
     outdated = set()
@@ -92,36 +86,29 @@ def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
         common, *own = (kind + what for kind in KINDS)
         if common in above:
             outdated.update(own)  # they would precede it
-        elif DRIVER in above and _scheme(above) != _scheme(below):
+        elif DRIVER in above and kind_of(above) != kind_of(below):
             outdated.add(common)  # it is the bucket of another kind of storage
     kept = {name: value for name, value in below.items() if name not in outdated}
     return {**kept, **above}
 
 
-def _scheme(members: Mapping[str, Any]) -> str:
-    """Return the kind of storage that the driver stands for; "" without one."""
-    try:
-        return SCHEMES.get(driver_named(members.get(DRIVER) or ""), "file")
-    except ValueError:
-        return ""
-
-
 def check_offload(settings: Settings, members: Mapping[str, Any]) -> None:
-    """Raise `OutOfRange` if a policy names no driver of this broker, or no place.
+    """Raise `OutOfRange` if a policy names no driver of this broker, or no place that it may name.
 
-    A directory can be that of the settings.
+    Without a directory, it is that of the settings.
     """
     try:
         driver_named(members.get(DRIVER) or "")
-        if _scheme(members) != "file" or members.get("fileSystemURI"):
-            place_among(members)
+        if kind_of(members) != "file" or members.get("fileSystemURI"):
+            place_among(members, members_in(settings))
     except ValueError as error:
         raise OutOfRange(str(error)) from error
 
 
 def warning(settings: Settings, members: Mapping[str, Any]) -> str:
     """Return which members of a policy have no effect, and why; "" if all have."""
-    trouble = offload_rules(merged(members_in(settings), members)).trouble
+    own = members_in(settings)
+    trouble = offload_rules(merged(own, members), own).trouble
     if trouble:
         return f"nothing is offloaded: {trouble}"
     unused = [name for name, usual in IGNORED.items() if members.get(name, usual) != usual]
@@ -148,11 +135,15 @@ class OffloadRules(NamedTuple):
     """Whether a ledger is read from its file while there is one, rather than from its object."""
 
 
-def offload_rules(members: Mapping[str, Any]) -> OffloadRules:
-    """Return the rules in the effective members of the policy."""
+def offload_rules(members: Mapping[str, Any], own: Mapping[str, Any]) -> OffloadRules:
+    """Return the rules in the effective members of the policy; `own` are those of the settings.
+
+    A place that the settings do not allow (any more) is trouble, even if it was stored before.
+    """
     place, trouble = "", ""
     try:
-        place = place_among(members)
+        # promise[members, own) -> members, members)]: what was stored earlier is checked, too
+        place = place_among(members, own)
     except ValueError as error:
         trouble = str(error)
     seconds = members.get(TIME_THRESHOLD, -1)

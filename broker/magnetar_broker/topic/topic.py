@@ -16,7 +16,12 @@ from magnetar_broker.expiry.message_expiry import expire_messages
 from magnetar_broker.limits.shared_limits import SharedLimits
 from magnetar_broker.limits.topic_limits import TopicLimits, limits_of
 from magnetar_broker.policies.compaction_rules import COMPACTION_CURSOR
-from magnetar_broker.policies.offload_values import DRIVER, OffloadRules, offload_rules
+from magnetar_broker.policies.offload_values import (
+    DRIVER,
+    OffloadRules,
+    members_in,
+    offload_rules,
+)
 from magnetar_broker.policies.table import (
     COMPACTION_THRESHOLD,
     DEDUPLICATION,
@@ -272,7 +277,7 @@ class Topic:
         if self.name.namespace_name == SYSTEM_NAMESPACE:
             return OffloadRules()
         members = self.policies.value(OFFLOAD, self.name)
-        return offload_rules(members)
+        return offload_rules(members, members_in(self.policies.settings))
 
     @property
     def may_offload(self) -> bool:

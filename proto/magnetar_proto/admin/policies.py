@@ -449,7 +449,9 @@ POLICIES = (
         "Where closed ledgers are offloaded to (`managedLedgerOffloadDriver`, bucket, endpoint, or "
         "`fileSystemURI`), from which size and age on, when their files are deleted, and which "
         "copy is read. Each member is that of the topic or, if it has none, of the namespace, or "
-        "else that of the settings. Credentials are refused: the broker has them.",
+        "else that of the settings. Credentials are refused: the broker has them. So are service "
+        "endpoints other than that of the settings for the same kind of storage, and directories "
+        "that are neither `fileSystemURI` of the settings nor below it.",
         Level("offloadPolicies", "offload-policies", OFFLOAD_FLAGS["namespace"],
             removed_at="removeOffloadPolicies"),
         Level("offloadPolicies", "offload-policies", OFFLOAD_FLAGS["topic"]),

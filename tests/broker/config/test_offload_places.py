@@ -68,6 +68,8 @@ def test_places(driver: str, more: dict[str, str], place: str) -> None:
         ("aws-s3", {"bucket": "b c"}, "is not a bucket"),
         ("google-cloud-storage", {"bucket": "b//p"}, "is not a bucket"),
         ("azureblob", {"bucket": "b/../p"}, "is not a bucket"),
+        ("azureblob", {"bucket": ".."}, "is not a bucket"),
+        ("aws-s3", {"bucket": "b", "region": "host/"}, "'host/' is not a region: expected a name"),
     ],
 )
 def test_values_that_name_no_place(driver: str, more: dict[str, str], why: str) -> None:
@@ -87,7 +89,7 @@ PREFIXES = st.lists(st.text(min_size=1).filter(lambda part: "/" not in part), ma
 @given(
     st.sampled_from([one for one in OffloadDriver if one is not OffloadDriver.FILES]),
     PREFIXES,
-    st.text(),
+    st.from_regex(r"([-\w]*)", fullmatch=True, alphabet=st.characters(max_codepoint=127)),
 )
 def test_every_place_is_one_that_stores_are_opened_by(
     driver: OffloadDriver, prefix: list[str], region: str
@@ -140,7 +142,7 @@ def test_an_unknown_driver() -> None:
     ],
 )
 def test_places_among_members(members: dict[str, Any], place: str) -> None:
-    assert place_among(members) == place
+    assert place_among(members, members) == place
 
 
 def test_the_settings_of_the_members_exist() -> None:

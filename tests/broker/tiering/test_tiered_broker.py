@@ -44,7 +44,9 @@ async def test_a_topic_is_offloaded_deleted_here_and_read_again(
 ) -> None:
     cold = tmp_path / "cold"
     cold.mkdir()
-    broker = make_broker(magnetarWorkers=workers, **SMALL_LEDGERS, **ALWAYS)
+    broker = make_broker(
+        magnetarWorkers=workers, fileSystemURI=cold.as_uri(), **SMALL_LEDGERS, **ALWAYS
+    )
     admin, path = Admin(broker), path_of(topic)
     published(broker, topic)
     directory = {"managedLedgerOffloadDriver": "filesystem", "fileSystemURI": cold.as_uri()}

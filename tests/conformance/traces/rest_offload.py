@@ -23,6 +23,8 @@ DRIVERS = Difference(
 )
 S3 = {"managedLedgerOffloadDriver": "aws-s3"}
 FILES = {"managedLedgerOffloadDriver": "filesystem", "fileSystemURI": "file:///tmp"}
+SETTINGS = {"fileSystemURI": "file:///tmp"}
+"""The directory that policies may name in Magnetar; in the original they may name any."""
 
 
 def _namespace(t: Trace) -> str:

@@ -69,8 +69,9 @@ class TieredStorage:
     )
     managed_ledger_offload_service_endpoint: str | None = setting(
         TEXT,
-        "URL of the service, if it is not the provider's own; for S3 "
-        "s3ManagedLedgerOffloadServiceEndpoint precedes it.",
+        "URL of the service, if it is not the provider's own, for the driver of "
+        "managedLedgerOffloadDriver; for S3 s3ManagedLedgerOffloadServiceEndpoint precedes it. "
+        "Policies cannot name another one.",
         default=None,
     )
     s3_managed_ledger_offload_bucket: str | None = setting(
@@ -87,7 +88,7 @@ class TieredStorage:
     )
     s3_managed_ledger_offload_service_endpoint: str | None = setting(
         TEXT,
-        "URL of a service that is compatible with S3.",
+        "URL of a service that is compatible with S3. Policies cannot name another one.",
         default=None,
         name="s3ManagedLedgerOffloadServiceEndpoint",
     )
@@ -122,8 +123,10 @@ class TieredStorage:
     )
     file_system_uri: str | None = setting(
         TEXT,
-        "Directory of the driver filesystem, as file:///DIRECTORY. It must exist; on another file "
-        "system than the data directory it saves space there.",
+        "Directory of the driver filesystem, as file:///DIRECTORY; policies can name it and "
+        "directories below it. It must exist; on another file system than the data directory it "
+        "saves space there. Create a directory in that file system and name it, not the mount "
+        "point, which also exists while nothing is mounted.",
         default=None,
         name="fileSystemURI",
     )

@@ -10,6 +10,7 @@ from running_broker import RunningBroker
 
 S3 = {"managedLedgerOffloadDriver": "aws-s3", "s3ManagedLedgerOffloadBucket": "b"}
 FILES = {"managedLedgerOffloadDriver": "filesystem", "fileSystemURI": "file:///mnt/cold"}
+ENDPOINT = {"managedLedgerOffloadServiceEndpoint": "http://127.0.0.1:9"}
 
 
 @pytest.fixture
@@ -44,6 +45,10 @@ def test_a_policy_is_set_shown_and_removed(admin: Admin, namespace: str, level: 
         ({"managedLedgerOffloadDriver": "x"}, 412),
         ({"managedLedgerOffloadDriver": "aws-s3"}, 412),
         (S3 | {"s3ManagedLedgerOffloadCredentialSecret": "hush"}, 412),
+        (S3 | ENDPOINT, 412),
+        (S3 | ENDPOINT | {"managedLedgerOffloadDriver": "azureblob"}, 412),
+        (FILES, 412),
+        (S3 | {"s3ManagedLedgerOffloadRegion": "127.0.0.1/"}, 412),
         (S3 | {"managedLedgerOffloadThresholdInBytes": "x"}, 400),
         ([1], 400),
         (None, 400),
@@ -57,6 +62,15 @@ def test_values_that_are_refused(
     refused = admin.post(path, value)
     assert (refused.status, "hush" in refused.reason) == (status, False)
     assert not admin.get(path).body
+
+
+@pytest.mark.parametrize("value", [S3 | ENDPOINT, FILES])
+def test_a_refusal_says_that_the_settings_decide(
+    admin: Admin, namespace: str, value: dict[str, str]
+) -> None:
+    assert "in broker.conf" in admin.post(f"namespaces/{namespace}/offloadPolicies", value).reason
+    made = admin.put(f"namespaces/public/{uuid4().hex}", {"offload_policies": value})
+    assert made.status == 412 and "in broker.conf" in made.reason
 
 
 def test_a_namespace_is_not_made_with_credentials(admin: Admin) -> None:
@@ -87,9 +101,9 @@ def test_thresholds_are_members_of_the_policy(admin: Admin, namespace: str) -> N
 def test_the_members_in_effect_are_those_of_all_levels(admin: Admin, namespace: str) -> None:
     topic = f"persistent/{namespace}/topic"
     assert admin.put(f"namespaces/{namespace}/offloadThreshold", 5).status == 204
-    assert admin.post(f"{topic}/offloadPolicies", FILES).status == 204
+    assert admin.post(f"{topic}/offloadPolicies", S3).status == 204
     found = admin.get(f"{topic}/offloadPolicies?applied=true").json
-    assert found.items() >= (FILES | {"managedLedgerOffloadThresholdInBytes": 5}).items()
+    assert found.items() >= (S3 | {"managedLedgerOffloadThresholdInBytes": 5}).items()
     assert found["managedLedgerOffloadDeletionLagInMillis"] == 14_400_000
     explained = admin.get(f"{topic}/policies/explain").json["offload"]
     assert (explained["value"], explained["origin"]) == (found, "topic")

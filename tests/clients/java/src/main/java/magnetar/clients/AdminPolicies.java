@@ -45,7 +45,7 @@ final class AdminPolicies {
             ((OffloadPolicies) one).getManagedLedgerOffloadDriver();
 
     private static final OffloadPolicies OFFLOAD = OffloadPolicies.builder()
-            .managedLedgerOffloadDriver("filesystem").fileSystemURI("file:///tmp").build();
+            .managedLedgerOffloadDriver("aws-s3").managedLedgerOffloadBucket("b").build();
 
     /** With one name for namespaces and topics. */
     private static final List<Policy> COMMON = List.of(
