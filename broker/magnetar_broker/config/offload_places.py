@@ -132,37 +132,54 @@ def place_among(members: Mapping[str, Any], own: Mapping[str, Any]) -> str:
     """Return the place that members of Pulsar's offload policies name; "" without a driver.
 
     `own` are the members that the settings give.  ValueError says which member is missing or wrong,
-    or that the service endpoint or the directory is not one of the settings.
+    or that the settings do not allow the place (`check_allowed`).
     """
     name = members.get("managedLedgerOffloadDriver")
     if not name:
         return ""
-    driver = driver_named(name)
-    kind = kind_of(members)
-    endpoint = _member(members, kind, "ServiceEndpoint")
+    driver, kind = driver_named(name), kind_of(members)
     # Where a bucket is, matters to S3 alone: its requests are signed for a region.
     region = _member(members, kind, "Region") if kind == "s3" else ""
+    place = place_of(
+        driver,
+        _member(members, kind, "Bucket"),
+        region,
+        _member(members, kind, "ServiceEndpoint"),
+        uri=str(members.get("fileSystemURI") or ""),
+    )
+    check_allowed(members, own)
+    return place
+
+
+def check_allowed(members: Mapping[str, Any], own: Mapping[str, Any]) -> None:
+    """Raise ValueError if members name an endpoint or a directory that the settings do not allow.
+
+    `own` are the members that the settings give.  An endpoint is that of the settings for the same
+    kind of storage, or the provider's own; a directory is that of the settings, or below it.
+    """
+    kind = kind_of(members)
+    endpoint = _member(members, kind, "ServiceEndpoint")
     uri = str(members.get("fileSystemURI") or "")
-    place = place_of(driver, _member(members, kind, "Bucket"), region, endpoint, uri=uri)
-    if kind == "file":
+    if kind == "file" and uri:
         _check_own_directory(uri, str(own.get("fileSystemURI") or ""))
-    elif endpoint and endpoint != _own_endpoint(own, kind):
+    elif kind in OWN_MEMBERS and endpoint and endpoint != _own_endpoint(own, kind):
         # promise: credentials are sent to providers and to endpoints of the settings only
         raise ValueError(
-            f"the service endpoint {endpoint} is not that of the broker's settings for {driver}, "
-            "and credentials of the broker are sent to no other: set it in broker.conf, and leave "
-            "it out of the policy"
+            f"the service endpoint {endpoint} is not that of the broker's settings for "
+            f"{members['managedLedgerOffloadDriver']}, and credentials of the broker are sent to "
+            "no other: set it in broker.conf, and leave it out of the policy"
         )
-    return place
+
+
+OWN_MEMBERS = {"s3": "s3ManagedLedgerOffload", "gs": "gcsManagedLedgerOffload", "azure": ""}
+"""The beginnings of the members for one kind of storage, by its scheme; "" if it has none."""
 
 
 def _member(members: Mapping[str, Any], kind: str, what: str) -> str:
     """Return a member for one kind of storage or, without one, that for all kinds."""
     common = str(members.get(f"managedLedgerOffload{what}") or "")
-    own = {"s3": "s3", "gs": "gcs"}.get(kind)
-    if own is None:
-        return common
-    return str(members.get(f"{own}ManagedLedgerOffload{what}") or common)
+    own = OWN_MEMBERS.get(kind)
+    return str((members.get(f"{own}{what}") if own else "") or common)
 
 
 def _own_endpoint(own: Mapping[str, Any], kind: str) -> str:

@@ -19,10 +19,11 @@ from typing import Final
 from magnetar_broker.base.metadata_keys import POLICIES, namespace_of_policies
 from magnetar_broker.base.periodic_jobs import PeriodicJobs
 from magnetar_broker.config import Settings
+from magnetar_broker.config.offload_places import members_in
 from magnetar_broker.expiry.listed_objects import ObjectAccess, listed_objects
 from magnetar_broker.expiry.orphans import NAMED
 from magnetar_broker.policies.effective import StoredPolicies
-from magnetar_broker.policies.offload_values import members_in, merged, offload_rules
+from magnetar_broker.policies.offload_values import merged, offload_rules
 from magnetar_broker.policies.table import OFFLOAD
 from magnetar_storage.errors import Corrupt, StorageError
 from magnetar_storage.interfaces import MetadataStore

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from magnetar_broker.config import Settings
 from magnetar_broker.config.domains import ReadPriority
 from magnetar_broker.config.offload_places import (
+    check_allowed,
     driver_named,
     kind_of,
     members_in,
@@ -101,6 +102,14 @@ def check_offload(settings: Settings, members: Mapping[str, Any]) -> None:
         driver_named(members.get(DRIVER) or "")
         if kind_of(members) != "file" or members.get("fileSystemURI"):
             place_among(members, members_in(settings))
+    except ValueError as error:
+        raise OutOfRange(str(error)) from error
+
+
+def check_location(settings: Settings, members: Mapping[str, Any]) -> None:
+    """Raise `OutOfRange` if members that may be incomplete name a place that is not allowed."""
+    try:
+        check_allowed(members, members_in(settings))
     except ValueError as error:
         raise OutOfRange(str(error)) from error
 

@@ -6,7 +6,7 @@ Their names, levels and settings are declared in `magnetar_proto.admin.policies`
 from enum import StrEnum
 from typing import Any
 
-from magnetar_broker.config import Settings, TopicType
+from magnetar_broker.config import Settings, TopicType, offload_places
 from magnetar_broker.config.domains import SchemaCompatibility, SubscriptionType
 from magnetar_broker.policies import offload_values, values
 from magnetar_broker.policies.codecs import (
@@ -159,7 +159,7 @@ DELAYED_DELIVERY = policy("delayed_delivery", values.DELAYED_DELIVERY, DelayedDe
 OFFLOAD: Policy[dict[str, Any]] = Policy(
     "offload",
     offload_values.CODEC,
-    offload_values.members_in,
+    offload_places.members_in,
     check=offload_values.check_offload,
     merge=offload_values.merged,
     warning=offload_values.warning,

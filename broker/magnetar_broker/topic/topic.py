@@ -9,6 +9,7 @@ from magnetar_broker.base.meter import Meter
 from magnetar_broker.base.traffic import Traffic
 from magnetar_broker.base.transaction_ids import Outcome, TxnId
 from magnetar_broker.compaction.topic_compaction import CompactionFigures, TopicCompaction
+from magnetar_broker.config.offload_places import members_in
 from magnetar_broker.dispatch.consumer import Backlog
 from magnetar_broker.dispatch.frames import FrameCache
 from magnetar_broker.dispatch.topic_delays import TopicDelays
@@ -16,12 +17,7 @@ from magnetar_broker.expiry.message_expiry import expire_messages
 from magnetar_broker.limits.shared_limits import SharedLimits
 from magnetar_broker.limits.topic_limits import TopicLimits, limits_of
 from magnetar_broker.policies.compaction_rules import COMPACTION_CURSOR
-from magnetar_broker.policies.offload_values import (
-    DRIVER,
-    OffloadRules,
-    members_in,
-    offload_rules,
-)
+from magnetar_broker.policies.offload_values import DRIVER, OffloadRules, offload_rules
 from magnetar_broker.policies.table import (
     COMPACTION_THRESHOLD,
     DEDUPLICATION,

@@ -6,17 +6,17 @@ from typing import Any
 from urllib.parse import unquote
 
 import pytest
-from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from fakes.logs import LogWorld
 from fakes.policy_values import STRATEGIES
 from fakes.sessions import TOPIC
 from magnetar_broker.base.guarded_metadata import GuardedMetadata
 from magnetar_broker.config import Settings
 from magnetar_broker.config.domains import OffloadDriver, ReadPriority
-from magnetar_broker.config.offload_places import MEMBERS, SCHEMES
+from magnetar_broker.config.offload_places import MEMBERS, SCHEMES, members_in
 from magnetar_broker.policies.codecs import OutOfRange
 from magnetar_broker.policies.document import policies_json, values_in_policies_json
 from magnetar_broker.policies.offload_values import (
@@ -24,7 +24,6 @@ from magnetar_broker.policies.offload_values import (
     IGNORED,
     OffloadRules,
     check_offload,
-    members_in,
     merged,
     offload_rules,
     warning,
@@ -307,7 +306,9 @@ def test_credentials_and_directories_are_used_where_the_settings_say(
 
 
 @given(LOCATED, LOCATED)
-def test_a_policy_that_is_accepted_is_in_effect(own: dict[str, Any], policy: dict[str, Any]) -> None:
+def test_a_policy_that_is_accepted_is_in_effect(
+    own: dict[str, Any], policy: dict[str, Any]
+) -> None:
     """A refusal is what keeps a place from being used, so the two never disagree."""
     known = {FIELDS[member]: value for member, value in own.items() if member in FIELDS}
     try:

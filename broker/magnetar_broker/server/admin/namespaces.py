@@ -7,7 +7,9 @@ from magnetar_broker.names.namespaces import Namespace, is_name
 from magnetar_broker.placement.bundles import Bundles
 from magnetar_broker.policies.codecs import OutOfRange
 from magnetar_broker.policies.document import policies_json, values_in_policies_json
+from magnetar_broker.policies.offload_values import check_location
 from magnetar_broker.policies.policy import PolicyValues
+from magnetar_broker.policies.table import OFFLOAD
 from magnetar_broker.server.admin.bundles import bundles_json
 from magnetar_broker.server.admin.context import (
     AdminContext,
@@ -122,11 +124,14 @@ def _bundles_of(value: Any) -> Bundles | None:
 
 def _policies_of(directory: Directory, document: dict[str, Any]) -> PolicyValues:
     try:
-        return values_in_policies_json(document, directory.settings.cluster_name)
+        values = values_in_policies_json(document, directory.settings.cluster_name)
+        # promise: a namespace is not created with a place that the settings do not allow
+        check_location(directory.settings, values.get(OFFLOAD, {}))
     except OutOfRange as error:
         raise Refused(412, str(error)) from error
     except ValueError as error:
         raise Refused(400, str(error)) from error
+    return values
 
 
 async def delete(context: AdminContext, request: Request) -> None:
