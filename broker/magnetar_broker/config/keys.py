@@ -255,8 +255,8 @@ COMPATIBLE = _table(
             managedLedgerMaxReadsInFlightPermitsAcquireTimeoutMillis=60000
             managedLedgerStorageClassName=ManagedLedgerClientFactory""",
         "tunes the original's offloaders; here they are built in, transfers and reads choose their "
-        "own sizes, all topics are checked every retentionCheckIntervalInSeconds, and buckets must "
-        "exist": """
+        "own sizes, all loaded topics are checked every retentionCheckIntervalInSeconds, and "
+        "buckets must exist": """
             offloadersDirectory=./offloaders triggerOffloadOnTopicLoad=false
             managedLedgerOffloadReadThreads=2 managedLedgerOffloadPrefetchRounds=1
             s3ManagedLedgerOffloadMaxBlockSizeInBytes=67108864

@@ -11,6 +11,8 @@ from magnetar_storage.log.log import Log
 logger = logging.getLogger(__name__)
 
 RETRY_SECONDS = 1.0
+LOG_SECONDS = 60.0
+"""The interval in which a failure that repeats is logged once: a store may be away for hours."""
 
 
 def blocker_of(failure: StorageError | None) -> Blocker:
@@ -30,6 +32,10 @@ class EntrySource:
         self._log = log
         self._ready = ready
         self._failed_at = 0
+        self._logged = ""
+        """The last failure that was logged."""
+        self._log_again = 0.0
+        """The uptime from which it is logged again."""
 
     def retry(self) -> None:
         """Clear a failure, so that the next `take` reads again."""
@@ -56,15 +62,20 @@ class EntrySource:
     def _failed(self, offset: int, error: StorageError) -> None:
         # Damage was logged when it was found (`FoundDamage`), not again for each reader.
         if self.failure is None and not isinstance(error, LASTING):
-            logger.error(
-                "%s cannot be read for delivery from offset %d on: %s",
-                self._log.key, offset, error,
-            )  # fmt: skip
+            self._report(offset, error)
         self.failure, self._failed_at = error, offset
         # Damage is not retried: it lasts until it is repaired or set aside, and each try would read
         # the segment again.
         if not isinstance(error, LASTING):
             self._log.engine.clock.later(RETRY_SECONDS, self._try_again)
+
+    def _report(self, offset: int, error: StorageError) -> None:
+        now = self._log.engine.clock.uptime()
+        text = f"{self._log.key} cannot be read for delivery from offset {offset} on: {error}"
+        if text == self._logged and now < self._log_again:
+            return
+        self._logged, self._log_again = text, now + LOG_SECONDS
+        logger.error("%s", text)
 
     def _try_again(self) -> None:
         self.failure = None

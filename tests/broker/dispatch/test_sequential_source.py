@@ -1,8 +1,10 @@
 """Entries are read ahead of a dispatcher that catches up, and failures are tried again."""
 
+import pytest
+
 from fakes.logs import BY_THREE, LogWorld, numbered
 from fakes.moody_store import MoodyStore
-from magnetar_broker.dispatch.entry_source import RETRY_SECONDS
+from magnetar_broker.dispatch.entry_source import LOG_SECONDS, RETRY_SECONDS
 from magnetar_broker.dispatch.sequential_source import AHEAD_ENTRIES, SequentialSource
 from magnetar_storage.errors import Corrupt, NoSegment, Unavailable
 from magnetar_storage.interfaces import Run
@@ -223,3 +225,21 @@ def test_other_trouble_is_not_given_up() -> None:
     assert reading.take(0) is None
     reading.world.clock.pump()
     assert (list(reading.source.give_up()), reading.source.failure) == ([], trouble)
+
+
+def test_a_failure_that_repeats_is_logged_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+    reading = Reading()
+    clock = reading.world.clock
+
+    def fail(text: str, times: int) -> list[str]:
+        reading.store.read_failure = Unavailable(text)
+        caplog.clear()
+        for _ in range(times):
+            assert reading.take(0) is None
+            clock.pump()
+            clock.advance(RETRY_SECONDS)
+        return [record.getMessage().rpartition(": ")[2] for record in caplog.records]
+
+    assert fail("away", 30) == ["away"]
+    assert fail("denied", 2) == ["denied"]
+    assert fail("denied", int(LOG_SECONDS)) == ["denied"]
