@@ -71,6 +71,8 @@ BY_PATH: Final = {
     "broker/server/tls/test_tls.py": "broker",
     "broker/test_doctor.py": "broker",
     "broker/test_verify_command.py": "process smoke",
+    "broker/tiering/test_store_away.py": "broker",
+    "broker/tiering/test_tiered_s3.py": "broker",
     "broker/upgrade/": "broker",
     "client/cli/admin/test_admin_usage.py::test_completion": "process",
     "client/cli/admin/test_admin_usage.py::test_help_and_wrong_words": "process",

@@ -468,7 +468,7 @@ async def _subscription(
                 unacked += consumer.unacked
                 blocked = blocked or consumer.blocked
         if backlog is None or backlog.entries:
-            oldest_ms = await subscription.counter.oldest_ms()
+            oldest_ms = await subscription.counter.oldest_ms(estimates=True)
     else:
         dropped = subscription.messages_dropped
     return SubscriptionFigures(

@@ -54,7 +54,7 @@ async def of_persistent(one: Subscription, wanted: WantedStatistics) -> Json:
     if backlog.delayed:
         found["delayedMessageIndexSizeInBytes"] = one.topic.delays.waiting.size()
     if wanted.earliest:
-        oldest_ms = await one.counter.oldest_ms() if backlog.entries else None
+        oldest_ms = await one.counter.oldest_ms(estimates=True) if backlog.entries else None
         found["earliestMsgPublishTimeInBacklog"] = -1 if oldest_ms is None else oldest_ms
     if isinstance(dispatcher, SingleActive) and dispatcher.active is not None:
         found["activeConsumerName"] = dispatcher.active.name

@@ -173,7 +173,7 @@ async def _oldest(topic: Topic) -> Oldest | None:
     slowest = min(held_by(topic), key=lambda one: one.next_unacked(), default=None)
     if slowest is None or slowest.next_unacked() >= log.end:
         return None
-    since_ms = await slowest.counter.oldest_ms()
+    since_ms = await slowest.counter.oldest_ms(estimates=True)
     if since_ms is None:
         return None
     return Oldest(slowest.name, max(log.engine.clock.now_ms() - since_ms, 0) // 1000)

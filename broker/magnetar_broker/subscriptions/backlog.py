@@ -64,13 +64,22 @@ class BacklogCounter:
         first, end = self._bounds()
         return end - first - self._cursor.acked.count(first, end)
 
-    async def oldest_ms(self) -> int | None:
+    async def oldest_ms(self, estimates: bool = False) -> int | None:
         """Return the publish time of the oldest unacknowledged message, in ms since 1970.
 
-        Return None if all messages are acknowledged, or the entry cannot be read.
+        Return None if all messages are acknowledged, or the entry cannot be read.  With `estimates`
+        nobody waits for the network: of an entry that is only in a store of objects, the time is
+        that of the creation of its ledger.
         """
         first, end = self._bounds()
-        return None if first >= end else await self.published_ms(first)
+        if first >= end:
+            return None
+        if estimates and self._oldest[0] != first:
+            _, segment, _ = self._log.segment_at(first)
+            # promise: statistics and metrics do not wait for a store of objects
+            if segment.is_remote:
+                return segment.created_ms
+        return await self.published_ms(first)
 
     async def published_ms(self, offset: int) -> int | None:
         """Return the publish time of an entry, or the broker's time if the entry has it.

@@ -5,7 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from effort import examples
+from fakes.faulty_objects import Fault
 from fakes.logs import LogWorld
+from fakes.tiered import TieredWorld
 from fakes.topics import EXCLUSIVE, SHARED, TopicWorld, entry
 from magnetar_broker.dispatch.consumer import Backlog
 from magnetar_broker.subscriptions.backlog import YIELD_EVERY, BacklogCounter
@@ -173,6 +175,23 @@ def test_the_age_is_read_once_until_another_message_is_the_oldest() -> None:
     assert (ages, world.store.reads) == ([5, 5, 5], reads + 1)
     world.ack(consumer, 0)
     assert world.do(world.subscription().counter.oldest_ms()) == 6
+
+
+def test_an_age_is_estimated_without_the_store_of_objects() -> None:
+    world = TieredWorld()
+    log = world.open()
+    created_ms = world.clock.now_ms()
+    world.clock.advance(5)
+    world.append(log, *(entry(offset) for offset in range(7)))
+    world.move(log)
+    counter = BacklogCounter(log, Cursor(-1))
+    world.objects.fault = lambda operation, name: Fault.LOST
+    assert world.do(counter.oldest_ms(estimates=True)) == created_ms
+    assert world.do(counter.oldest_ms()) is None
+    world.objects.fault = None
+    assert world.do(counter.oldest_ms()) == 0
+    world.objects.fault = lambda operation, name: Fault.LOST
+    assert world.do(counter.oldest_ms(estimates=True)) == 0, "it is known by now"
 
 
 def test_an_age_that_cannot_be_read_is_none_and_is_asked_for_again() -> None:

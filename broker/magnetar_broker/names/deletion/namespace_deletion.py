@@ -32,6 +32,7 @@ from magnetar_broker.names.topic_host import TopicHost
 from magnetar_broker.names.topic_locks import TopicLocks
 from magnetar_proto.names import DOMAINS, SYSTEM_NAMESPACE, TopicName
 from magnetar_storage.errors import StorageError
+from magnetar_storage.runtime.execution import settling
 from magnetar_storage.runtime.mutex import KeyedMutex, Mutex
 
 logger = logging.getLogger(__name__)
@@ -39,6 +40,8 @@ logger = logging.getLogger(__name__)
 DELETING = "deleting"
 """The job of maintenance that retries interrupted deletions."""
 RETRY_SECONDS = 60.0
+START_SECONDS = 5.0
+"""The longest time for which the start waits for interrupted deletions."""
 
 
 class Deletion:
@@ -88,6 +91,25 @@ class Deletion:
                 self._namespaces.close(name)
             elif "://" not in name:
                 self._tenants.close(name)
+
+    async def resume_at_start(self) -> None:
+        """Continue all interrupted deletions; they go on after `START_SECONDS`, without a waiter.
+
+        A store of objects that is away may hold them up for minutes.
+        """
+        clock = self._runtime.clock
+        ended = clock.promise()
+        settle = settling(ended)
+
+        async def work() -> None:
+            await self.resume()
+            settle(None)
+
+        self._runtime.tasks.spawn(work())
+        # promise: the start does not wait for a store of objects
+        timer = clock.later(START_SECONDS, lambda: settle(None))
+        await ended
+        timer.cancel()
 
     async def resume(self) -> None:
         """Continue all interrupted deletions; those that fail are retried by the next call, and

@@ -19,11 +19,12 @@ from magnetar_broker.base.errors import (
 )
 from magnetar_broker.base.metadata_keys import DELETIONS, POLICIES
 from magnetar_broker.base.transaction_ids import COORDINATORS
+from magnetar_broker.names.deletion.namespace_deletion import START_SECONDS
 from magnetar_broker.names.namespaces import Namespace
 from magnetar_broker.names.tenants import Tenant
 from magnetar_broker.policies.retention import Retention
 from magnetar_broker.policies.table import MAX_PRODUCERS, RETENTION
-from magnetar_proto.names import NamespaceName
+from magnetar_proto.names import NamespaceName, TopicName
 from magnetar_storage.errors import Unavailable
 from magnetar_storage.runtime.execution import yield_turn
 
@@ -475,6 +476,40 @@ def test_a_deletion_that_is_refused_when_continued_stops_no_other(
     assert "willing" not in world.do(directory.tenants.names())
     world.do(directory.deletion.resume())
     assert "refused" not in world.do(directory.tenants.names())
+
+
+def test_the_start_does_not_wait_for_a_deletion_that_hangs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As it does while a store of objects does not answer; it goes on later."""
+    world = filled()
+    world.writes_left = world.writes + 1  # the mark
+    with pytest.raises(Unavailable):
+        delete(world, PLAIN)
+    world.writes_left = None
+    deletion, answered = world.directory.deletion, world.clock.promise()
+    erase = world.directory.topic_host.erase
+
+    async def hang(name: TopicName) -> None:
+        await answered
+        await erase(name)
+
+    monkeypatch.setattr(world.directory.topic_host, "erase", hang)
+    started = world.clock.promise()
+
+    async def start() -> None:
+        await deletion.resume_at_start()
+        started.set_result(None)
+
+    world.tasks.spawn(start())
+    world.clock.pump()
+    assert not started.done()
+    world.clock.advance(START_SECONDS)
+    assert started.done() and str(PLAIN) in deletion.pending
+    answered.set_result(None)
+    world.clock.pump()
+    assert str(PLAIN) not in deletion.pending
+    world.do(deletion.resume_at_start())
 
 
 @pytest.mark.parametrize("steps", range(0, 24, 3))
