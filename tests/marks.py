@@ -110,6 +110,7 @@ BY_PATH: Final = {
     "crash/test_open_index.py": "crash",
     "crash/test_schema_kill9.py": "broker crash",
     "crash/test_small_disk.py": "broker crash workers",
+    "crash/test_tiered_torture.py": "crash foreign",
     "crash/test_trouble.py": "crash",
     "fuzz/test_fuzz_corpus.py": "slow",
     "mutants/": "slow",

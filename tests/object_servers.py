@@ -5,6 +5,7 @@ import fcntl
 import logging
 import os
 import shutil
+import signal
 import subprocess
 import urllib.error
 import urllib.request
@@ -84,27 +85,62 @@ def built_versitygw() -> Path:
     return program
 
 
+class Versitygw:
+    """versitygw over a directory, on a port that it keeps when it is started again."""
+
+    def __init__(self, directory: Path) -> None:
+        (directory / BUCKET).mkdir(parents=True, exist_ok=True)
+        (self._port,) = free_ports(1)
+        self._directory = directory
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def endpoint(self) -> str:
+        return f"http://127.0.0.1:{self._port}"
+
+    def start(self) -> None:
+        """Start it unless it runs, and wait until it answers."""
+        if self._process is not None:
+            return
+        process = self._process = subprocess.Popen(
+            [built_versitygw(), "--quiet", "--port", f"127.0.0.1:{self._port}", "posix",
+             self._directory],
+            env=os.environ | {"ROOT_ACCESS_KEY": KEY, "ROOT_SECRET_KEY": SECRET},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        while not _answers(self.endpoint):
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                raise RuntimeError(f"versitygw has ended with {process.wait(LOOK_SECONDS)}")
+
+    def kill(self) -> None:
+        """End it with SIGKILL, if it runs."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.wait()
+
+    def suspend(self) -> None:
+        """Let it accept connections, and answer nothing until `go_on`."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """Let it answer again."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGCONT)
+
+
 @contextlib.contextmanager
 def versitygw(directory: Path) -> Iterator[str]:
     """Run versitygw over a directory, with a bucket; yields its endpoint."""
-    program = built_versitygw()
-    (directory / BUCKET).mkdir(parents=True)
-    (port,) = free_ports(1)
-    with subprocess.Popen(
-        [program, "--quiet", "--port", f"127.0.0.1:{port}", "posix", directory],
-        env=os.environ | {"ROOT_ACCESS_KEY": KEY, "ROOT_SECRET_KEY": SECRET},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    ) as process:
-        try:
-            endpoint = f"http://127.0.0.1:{port}"
-            while not _answers(endpoint):
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    raise RuntimeError(f"versitygw has ended with {process.wait(LOOK_SECONDS)}")
-            yield endpoint
-        finally:
-            process.terminate()
+    server = Versitygw(directory)
+    try:
+        server.start()
+        yield server.endpoint
+    finally:
+        server.kill()
 
 
 def _answers(endpoint: str) -> bool:

@@ -12,6 +12,7 @@ from fakes.waiting import HANGS_SECONDS, LOOK_SECONDS
 from magnetar_broker.server.object_stores.credentials import Credentials
 from magnetar_broker.server.object_stores.opening import open_objects
 from magnetar_storage.local import segment_file
+from magnetar_storage.tiered.own_objects import SUFFIX
 from official import TIMEOUT_MS
 from running_broker import RunningBroker
 
@@ -87,10 +88,10 @@ def await_moved(broker: RunningBroker, topic: str) -> list[int]:
 
 
 def objects_in(endpoint: str, prefix: str) -> list[str]:
-    """Return the names of all objects under a prefix of the bucket."""
+    """Return the names of all ledgers' objects under a prefix of the bucket."""
     credentials = Credentials(object_servers.KEY, object_servers.SECRET, "")
     objects = open_objects(object_servers.place_at(endpoint, prefix), credentials)
-    return [one.name for one in objects.list("")]
+    return [one.name for one in objects.list("") if one.name.endswith(SUFFIX)]
 
 
 def objects_of(endpoint: str, prefix: str, ledgers: Collection[int]) -> list[str]:

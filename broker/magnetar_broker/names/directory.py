@@ -196,7 +196,7 @@ class Directory:
 
     async def serve(self) -> None:
         """Continue interrupted deletions, create missing default namespaces, and serve."""
-        await self.deletion.resume()
+        await self.deletion.resume_at_start()
         for name in (*SYSTEM_NAMESPACES, *self.settings.bootstrap_namespaces):
             await self.namespaces.ensure(NamespaceName.parse(name))
             # Own the bundle before the first client comes: it may open a topic without a lookup.

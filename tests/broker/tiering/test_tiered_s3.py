@@ -8,13 +8,13 @@ from uuid import uuid4
 import pulsar
 import pytest
 
-from magnetar.sync import connect as connect_sync
 import object_servers
 from admin_command import answered, done
 from admin_http import Admin
 from broker.server.object_stores.scripted import SECRET_IN_ANSWER, Answer, scripted
 from compacting import compact
-from official import TIMEOUT_MS, batching, connect, publish_batch, take, texts
+from magnetar.sync import connect as connect_sync
+from official import batching, connect, publish_batch, take, texts
 from running_broker import RunningBroker
 from tiered_broker import (
     LEDGER_ENTRIES,

@@ -60,12 +60,12 @@ class Daemon:
         process = SoleRuntime(LoopClock(loop, timer), LoopTasks(loop, timer), threads, self._phases)
         try:
             async with self._storage.open(process) as opened:
-                await self._serve(opened)
+                await self._serve(opened, threads)
         finally:
             timer.ignore_garbage()
             threads.stop()
 
-    async def _serve(self, opened: SoleStorage) -> None:
+    async def _serve(self, opened: SoleStorage, threads: ThreadWorkers) -> None:
         """Listen, print the banner, and stop in order when asked to.
 
         The HTTP port opens first, so that probes are answered while the broker starts.
@@ -121,6 +121,7 @@ class Daemon:
         finally:
             storage.withdraw()
             listener.stop()
+            threads.abandon_transfers()  # a topic that is being deleted may wait for them
             await opened.stop()  # before topics close: their changes of metadata may wait for it
             await broker.close()
             listener.disconnect()

@@ -126,6 +126,8 @@ class Worker:
         finally:
             joining.stop()
             storage.stop()
+            # A topic that is being deleted may wait for a store of objects.
+            process.threads.abandon_transfers()
             self._handoff.stop()
             # First: a topic that is being opened may wait for another worker, which also stops.
             for links in self._links.values():

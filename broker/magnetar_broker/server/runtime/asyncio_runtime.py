@@ -7,9 +7,10 @@ from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from queue import SimpleQueue
 from threading import Thread
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from magnetar_broker.server.runtime.loop_timer import LoopTimer
+from magnetar_storage.errors import LogClosed
 from magnetar_storage.runtime.execution import Cause, Promise, Timer, Worker
 
 logger = logging.getLogger(__name__)
@@ -57,6 +58,9 @@ class LoopClock:
         return self._loop.create_future()
 
 
+STOPPING: Final = "the process is stopping: what it transfers goes on after the next start"
+
+
 class LoopTasks:
     """Runs coroutines as tasks of the loop.  Their errors are defects, and are logged as such."""
 
@@ -102,13 +106,13 @@ class ThreadWorker:
         """Run `job` in the thread; then call `done(result, error)` on the loop."""
         self._jobs.put((job, done))
 
-    def run(self, job: Callable[[], T]) -> Awaitable[T]:
+    def run(self, job: Callable[[], T]) -> "asyncio.Future[T]":
         """Run `job` in the thread; await its result.  A cancelled wait does not stop the job."""
         future: asyncio.Future[T] = self._loop.create_future()
 
         def done(result: Any, error: BaseException | None) -> None:
             # The waiter has left; the job could not be stopped.
-            if future.cancelled():
+            if future.done():
                 return
             if error is None:
                 future.set_result(result)
@@ -147,6 +151,8 @@ class LazyWorker:
     def __init__(self, start: Callable[[], ThreadWorker]) -> None:
         self._start = start
         self._worker: ThreadWorker | None = None
+        self._awaited: set[asyncio.Future[Any]] = set()
+        self._abandoned = False
 
     def submit(
         self, job: Callable[[], T], done: Callable[[Any, BaseException | None], None]
@@ -155,13 +161,27 @@ class LazyWorker:
         self._started().submit(job, done)
 
     def run(self, job: Callable[[], T]) -> Awaitable[T]:
-        """Run `job` in the thread; await its result."""
-        return self._started().run(job)
+        """Run `job` in the thread; await its result.  `LogClosed` once `abandon` was called."""
+        if self._abandoned:
+            raise LogClosed(STOPPING)
+        future = self._started().run(job)
+        self._awaited.add(future)
+        future.add_done_callback(self._awaited.discard)
+        return future
 
     def abandon(self) -> None:
-        """End the thread, if there is one, without waiting for its jobs."""
+        """End the thread, if there is one, without waiting for its jobs; all waits for them fail.
+
+        May be called again.
+        """
+        if self._abandoned:
+            return
+        self._abandoned = True
         if self._worker is not None:
             self._worker.abandon()
+        # promise: a stop does not wait for a store of objects
+        for future in [one for one in self._awaited if not one.done()]:
+            future.set_exception(LogClosed(STOPPING))
 
     def _started(self) -> ThreadWorker:
         if self._worker is None:
@@ -208,10 +228,14 @@ class ThreadWorkers:
     def metadata(self) -> Worker:
         return self._all["metadata"]
 
-    def stop(self) -> None:
-        """End every thread.  Call it while the loop runs: it receives the last results."""
+    def abandon_transfers(self) -> None:
+        """End the threads that wait for the network, and fail all waits for them."""
         # What they do is listed in records of logs, and a request may take minutes to fail.
         for transfer in self._transfers:
             transfer.abandon()
+
+    def stop(self) -> None:
+        """End every thread.  Call it while the loop runs: it receives the last results."""
+        self.abandon_transfers()
         for worker in self._all.values():
             worker.stop()
