@@ -63,6 +63,7 @@ BY_PATH: Final = {
     "broker/server/supervision/test_rolling_restart.py": "broker process workers",
     "broker/server/clients/test_secrets.py": "broker",
     "broker/server/processes/test_multi_process.py": "process workers",
+    "broker/server/data_directory/snapshots/test_shared_objects.py": "broker",
     "broker/server/data_directory/snapshots/test_snapshots.py": "broker smoke",
     "broker/server/processes/test_start.py::test_what_only_requests_need": "process",
     "broker/server/processes/test_start.py::test_the_first_requests": "process",

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -127,13 +128,16 @@ async def offloaded(make_broker: Callable[..., RunningBroker], tmp_path: Path) -
         producer = await client.producer(TOPIC)
         for _ in range(5):
             await producer.send(PAYLOAD)
-    segments = broker.data_dir / "segments"
-    await until(
-        lambda: len(list(place.rglob("*.seg"))) == 2 and len(list(segments.glob("*.seg"))) == 1,
-        "two ledgers are only objects",
-    )
+    await until(lambda: only_objects(tmp_path, broker.data_dir), "a ledger is only an object")
     broker.kill()
     return broker.data_dir
+
+
+def only_objects(place: Path, data_dir: Path) -> list[Path]:
+    """Return the objects whose ledgers have no file in the data directory."""
+    files = {path.stem for path in data_dir.rglob("segments/*.seg")}
+    found = place.glob("objects/*/*.seg")
+    return [path for path in found if path.stem.partition("-")[0] not in files]
 
 
 OFFLOADING = {
@@ -152,14 +156,17 @@ OFFLOADING = {
 def test_objects_are_checked_if_that_is_asked_for(offloaded: Path, tmp_path: Path) -> None:
     unchecked = run(offloaded)
     assert unchecked.exit_code == 0
-    assert "not checked: 2 segments that are only in a store of objects" in unchecked.output
+    segments = r"(\d+) segments that are only in a store of objects"
+    number = re.search(f"not checked: {segments}", unchecked.output)
+    assert number is not None and int(number[1]) > 0
     for what in ("size", "all"):
         result = run(offloaded, f"--objects={what}")
         assert result.exit_code == 0, result.output
-        assert "2 segments that are only in a store of objects checked there" in result.output
-    next(tmp_path.rglob("objects/*/*.seg")).unlink()
+        checked = re.search(f"{segments} checked there", result.output)
+        assert checked is not None and checked[1] == number[1]
+    only_objects(tmp_path, offloaded)[0].unlink()
     damaged = run(offloaded, "--objects=size", "--json")
     assert damaged.exit_code == 1
     (problem,) = json.loads(damaged.output)["problems"]
     assert problem["text"] == "the object does not exist"
-    assert (problem["topic"], problem["entries"]) == (TOPIC, 2)
+    assert problem["topic"] == TOPIC and problem["entries"] > 0

@@ -17,7 +17,7 @@ from magnetar_storage.tiered import own_objects
 logger = logging.getLogger(__name__)
 
 SHARING: Final = "sharing of objects with the original of this data directory"
-SHARE_SECONDS: Final = 20
+SHARE_SECONDS: Final = 10
 
 
 class SharedObjects:
