@@ -93,7 +93,16 @@ def _segment(topic: Topic, segment: Segment, verdict: Verdict) -> dict[str, Any]
         "closedMs": None if is_open else segment.sealed_ms,
         "deletable": not verdict.reasons,
         "keptBecause": [_reason(topic, segment, verdict, reason) for reason in verdict.reasons],
+        **_object(segment),
     }
+
+
+def _object(segment: Segment) -> dict[str, Any]:
+    """Return the object of an offloaded segment, which is deleted with it; empty without one."""
+    copy = segment.copy
+    if copy is None or not segment.is_copied:
+        return {}
+    return {"object": {"place": copy.place, "name": copy.name, "isOnlyCopy": copy.is_only}}
 
 
 def _reason(
