@@ -35,6 +35,7 @@ class TieredWorld(LogWorld):
             cache_bytes=1 << 20,
             prefix=lambda: "data",
             nonce=lambda: str(next(nonces)),
+            uptime=self.clock.uptime,
         )
         return Engine(local, metadata, EntryCache(0), self.clock, self.tasks, roll, copies=copies)
 

@@ -185,7 +185,7 @@ def test_an_upload_that_takes_place_after_its_topic_was_deleted_leaves_nothing()
     world.objects.fault = lambda operation, name: Fault.LATE if operation == "upload" else None
     with pytest.raises(Unavailable):
         world.do(log.offloading.copy(log.segments[0].id, PLACE))
-    world.objects.fault = None
+    world.mend()
     world.do(log.delete())
     assert not segments(world)
     world.objects.land()
