@@ -181,11 +181,15 @@ class WorkersLives:
             if number not in self._owners[bundle]:
                 self._of_bundles[bundle].relay_killed()
 
-    def move_begins(self, bundle: int, new: int) -> None:
-        """A bundle is about to be moved to a worker."""
+    def moving(self) -> list[int]:
+        """The bundles that are being moved."""
+        return [bundle for bundle, lives in enumerate(self._of_bundles) if lives.moving]
+
+    def move_begins(self, bundle: int, *new: int) -> None:
+        """A bundle is about to be moved to a worker, or may be to one of several."""
         with self._lock:
             self._moved.add(bundle)
-            self._owners[bundle] = self._owners[bundle] | {new}
+            self._owners[bundle] = self._owners[bundle] | {*new}
             self._of_bundles[bundle].move_begins()
 
     def move_ends(self, bundle: int, owner: int | None) -> None:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from admin_http import Admin
 from crash.lives import BUNDLES, WorkersLives
 from crash.owners import owner_of
-from crash.victims import PROBES, Pause, Trouble, Victim, Worker, owners_of_probes
+from crash.victims import PROBES, Controller, Pause, Trouble, Victim, Worker, owners_of_probes
 from magnetar_proto.names import TopicName
 from raw_client import Closed, RawClient
 from running_broker import RunningBroker
@@ -149,7 +149,7 @@ class Mover:
         with self._changed:
             self._down = True
             self._strikes += 1
-            self._going &= isinstance(victim, Worker)  # else there is no controller to ask
+            self._going &= isinstance(victim, Worker | Controller)  # else there is no broker to ask
             if self._moving is not None:
                 self.report.hit[role_of(victim, self._moving)] += 1
 
@@ -157,7 +157,7 @@ class Mover:
         """It is back."""
         if isinstance(victim, Pause):
             return
-        if isinstance(victim, Worker):  # all bundles are where they were
+        if isinstance(victim, Worker | Controller):  # all bundles are where they were
             with self._changed:
                 self._down = False
         else:

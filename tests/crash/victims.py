@@ -12,6 +12,7 @@ from itertools import count
 
 import psutil
 
+from admin_http import Admin
 from crash.lives import BUNDLES, Lives, WorkersLives
 from crash.owners import owner_of
 from magnetar_proto.names import TopicName
@@ -26,6 +27,7 @@ PAUSED = 0.15
 """How often a process is paused instead of killed."""
 PAUSE_SECONDS = (0.2, 4.0)
 CONTROLLER = "controller"
+DONE = 204
 REFUSED = "is in use by process"
 """Part of the error of a start while another broker has the data directory."""
 
@@ -198,12 +200,24 @@ class Controller(Victim):
     def strike(self) -> None:
         pid = pids_of(self.broker)[CONTROLLER]
         self._process = Processes([pid])
-        os.kill(pid, signal.SIGKILL)
+        with self.lives.unchanged():
+            # The next controller may complete the move of a bundle that is moving now.
+            self._moving = self.lives.moving()
+            for bundle in self._moving:
+                self.lives.move_begins(bundle, *self.lives.owners_of(bundle))
+            os.kill(pid, signal.SIGKILL)
 
     def recover(self) -> None:
         self._process.await_end()
         self._process.close()
-        owners_of_probes(self.broker)  # answered by the next one
+        owners = owners_of_probes(self.broker)  # answered by the next one
+        for bundle in self._moving:
+            # Asked once more, it is answered when all topics are where they belong.
+            path = f"namespaces/public/default/{self.lives.bundles.ranges[bundle]}/unload"
+            path += f"?destinationBroker=worker-{owners[bundle]}"
+            while Admin(self.broker).put(path).status != DONE:
+                time.sleep(RETRY_SECONDS)
+            self.lives.move_ends(bundle, owners[bundle])
 
 
 class Supervisor(Victim):
