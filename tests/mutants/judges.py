@@ -59,7 +59,8 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         "broker/test_doctor.py", "broker/server/data_directory/snapshots/test_snapshots.py",
     ),
     "broker/config": (
-        "broker/server/processes/test_exposure.py", "broker/server/clients/test_secrets.py",
+        "broker/policies/test_offload_values.py", "broker/server/processes/test_exposure.py",
+        "broker/server/clients/test_secrets.py",
     ),
     "broker/dispatch": (
         *DELIVERY, "storage/delays", "broker/throttling",
