@@ -5,6 +5,7 @@ import json
 import pytest
 
 from fakes.rest_world import TOPIC, World
+from magnetar_broker.policies.table import OFFLOAD
 from magnetar_broker.tiering.offloading import (
     OffloadFigures,
     OffloadRunning,
@@ -86,3 +87,33 @@ def test_statistics_have_the_figures_of_the_offloader(world: World, offloader: O
     assert found["offloadedStorageSize"] == 0
     ledgers = json.loads(world.ask(f"GET {TOPIC}/internalStats").body)["ledgers"]
     assert [ledger["offloaded"] for ledger in ledgers] == [False]
+
+
+@pytest.mark.parametrize(
+    ("stored", "why"),
+    [
+        (
+            {
+                "managedLedgerOffloadDriver": "google-cloud-storage",
+                "managedLedgerOffloadBucket": "b",
+                "managedLedgerOffloadServiceEndpoint": "http://127.0.0.1:9",
+            },
+            "the service endpoint http://127.0.0.1:9 is not that of the broker's settings",
+        ),
+        (
+            {"managedLedgerOffloadDriver": "filesystem", "fileSystemURI": "file:///tmp"},
+            "the directory file:///tmp is neither that of the broker's settings nor below it",
+        ),
+    ],
+)
+def test_a_stored_policy_that_would_be_refused_today_is_not_used(
+    world: World, stored: dict[str, str], why: str
+) -> None:
+    world.publish(NAME, 1)
+    enforcement = world.context.directory.enforcement
+    # Without the check of a request: as it was stored before the settings changed.
+    world.do(enforcement.set(TopicName.parse(NAME), {OFFLOAD: stored}))
+    assert world.ask(f"PUT {TOPIC}/offload", {"ledgerId": 0, "entryId": 0}).status == 204
+    found = json.loads(world.ask(f"GET {TOPIC}/offload").body)
+    assert found["status"] == "ERROR"
+    assert found["lastError"].startswith(why)
