@@ -10,6 +10,7 @@ from bench.frames import Shape
 from bench.holes import holes
 from bench.idle import connections
 from bench.many_topics import many_topics
+from bench.offloaded import offloaded
 from bench.scenarios import Trial, catch_up, crash, fan_out, latency, publish, start, tail
 from bench.servers import SERVERS, Magnetar, Pulsar, Server
 from bench.sharing import share
@@ -137,6 +138,10 @@ ROWS: dict[str, Row] = {
     "crash": Row(
         "start after kill -9 on a backlog of {}",
         crash, KIB_BATCH, 20_000, asked=True, fresh=True,
+    ),
+    "offloaded": Row(
+        "catch up {} of ledgers that are only in a local server of S3",
+        offloaded, KIB_BATCH, 10_000, OURS, asked=True, fresh=True,
     ),
     "spark-read": Row("Spark: read {}", reads, SMALL_BATCH, 2_000_000, OURS, asked=True),
     "spark-write": Row("Spark: write {}", writes, SMALL, 1_000_000, OURS, asked=True),

@@ -121,8 +121,18 @@ def tail(trial: Trial, shape: Shape, entries: int) -> Measures:
 
 def catch_up(trial: Trial, shape: Shape, entries: int) -> Measures:
     """Consume a backlog that the server must read from its files."""
+    return consume_backlog(trial, shape, fill_backlog(trial, shape, entries))
+
+
+def fill_backlog(trial: Trial, shape: Shape, entries: int) -> int:
+    """Publish a backlog, and remove it from the server's memory; returns its entries."""
     stored = fill(trial, trial.topic, trial.load(shape, entries), trial.seconds * FILL_FACTOR)
     trial.server.forget(trial.topic)
+    return stored
+
+
+def consume_backlog(trial: Trial, shape: Shape, stored: int) -> Measures:
+    """Consume a backlog of this many entries."""
 
     async def work() -> Measures:
         async with connected(trial.server.port) as connection:

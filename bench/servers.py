@@ -93,7 +93,7 @@ class Server(ABC):
     def deduplicate(self, topic: str) -> None:
         """Switch on deduplication for an existing topic."""
         path = f"/admin/v2/{topic.replace('://', '/')}/deduplicationEnabled"
-        status, _ = _request(self.http_port, "POST", path, "true")
+        status, _ = request(self.http_port, "POST", path, "true")
         if status != http.HTTPStatus.NO_CONTENT:
             raise RuntimeError(f"deduplication was not switched on: {status}")
 
@@ -309,7 +309,7 @@ class Pulsar(Server):
 
     def forget(self, topic: str) -> None:
         path = f"/admin/v2/{topic.replace('://', '/')}/unload"
-        status, _ = _request(self.http_port, "PUT", path)
+        status, _ = request(self.http_port, "PUT", path)
         if status != http.HTTPStatus.NO_CONTENT:
             raise RuntimeError(f"Pulsar did not unload {topic}: {status}")
 
@@ -317,7 +317,7 @@ class Pulsar(Server):
         super().deduplicate(topic)
         path = f"/admin/v2/{topic.replace('://', '/')}/stats"
         on = b'"deduplicationStatus":"Enabled"'
-        await_true(lambda: on in _request(self.http_port, "GET", path)[1], "deduplicating")
+        await_true(lambda: on in request(self.http_port, "GET", path)[1], "deduplicating")
 
 
 class PulsarFsync(Pulsar):
@@ -354,12 +354,12 @@ def await_true(holds: Callable[[], bool], what: str) -> None:
 
 def _is_healthy(http_port: int) -> bool:
     try:
-        return _request(http_port, "GET", HEALTH)[0] == http.HTTPStatus.OK
+        return request(http_port, "GET", HEALTH)[0] == http.HTTPStatus.OK
     except ConnectionError:
         return False  # not yet
 
 
-def _request(http_port: int, method: str, path: str, body: str | None = None) -> tuple[int, bytes]:
+def request(http_port: int, method: str, path: str, body: str | None = None) -> tuple[int, bytes]:
     """Send a request, with a JSON body if any; returns status and body of the answer."""
     connection = http.client.HTTPConnection("127.0.0.1", http_port, timeout=HEALTH_SECONDS)
     headers = {} if body is None else {"Content-Type": "application/json"}
