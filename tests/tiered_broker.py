@@ -143,7 +143,7 @@ def offload_status(broker: RunningBroker, topic: str) -> dict[str, Any]:
 
     def has_ended() -> bool:
         found.update(Admin(broker).get(f"{path_of(topic)}/offload").json)
-        return str(found["status"]) != "RUNNING"
+        return bool(found["status"] != "RUNNING")
 
     await_true(has_ended, "the offload has ended")
     return found

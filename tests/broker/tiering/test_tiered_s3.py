@@ -175,16 +175,15 @@ def test_transactions_on_a_topic_of_offloaded_ledgers(tiered: RunningBroker, top
         producer = client.producer(topic)
         for round_ in range(2 * LEDGER_ENTRIES):
             is_kept = round_ % 2 == 0
-            txn = client.transaction(60)
-            for part in range(2):
-                text = f"{round_}-{part}"
-                producer.send(text.encode(), txn=txn)
-                wanted += [text] if is_kept else []
-            if is_kept:
-                txn.commit()
-            else:
-                txn.abort()
+            with client.transaction() as txn:
+                for part in range(2):
+                    text = f"{round_}-{part}"
+                    producer.send(text.encode(), txn=txn)
+                    wanted += [text] if is_kept else []
+                if not is_kept:
+                    txn.abort()
     await_moved(tiered, topic)
+    assert Admin(tiered).put(f"{path_of(topic)}/unload").status == 204
     official = connect(tiered.service_url)
     consumer = official.subscribe(topic, "sub", initial_position=EARLIEST)
     assert texts(take(consumer, len(wanted))) == wanted

@@ -14,32 +14,27 @@ async def test_a_stop_does_not_wait_for_a_transfer_that_hangs() -> None:
     loop = asyncio.get_running_loop()
     workers = ThreadWorkers(loop)
     hanging, unused = workers.transfers(2)
-    begun, answered, ended = Event(), Event(), asyncio.Event()
+    begun, answered = Event(), Event()
 
     def transfer() -> int:
         begun.set()
         answered.wait()
         return 7
 
-    async def work() -> None:
+    transferred = asyncio.ensure_future(hanging.run(transfer))
+    try:
+        await loop.run_in_executor(None, begun.wait)
+        workers.abandon_transfers()
+        workers.abandon_transfers()
+        assert transferred.done()
         with pytest.raises(LogClosed, match="stopping"):
-            await hanging.run(transfer)
-        ended.set()
-
-    task = loop.create_task(work())
-    await loop.run_in_executor(None, begun.wait)
-    workers.abandon_transfers()
-    workers.abandon_transfers()
-    await ended.wait()
-    for worker in (hanging, unused):
-        with pytest.raises(LogClosed):
-            await worker.run(transfer)
-    late = asyncio.Event()
-    answered.set()
-    loop.call_soon(late.set)
-    await late.wait()
+            await transferred
+        for worker in (hanging, unused):
+            with pytest.raises(LogClosed):
+                await worker.run(transfer)
+    finally:
+        answered.set()
     workers.stop()
-    await task
 
 
 async def test_results_of_transfers() -> None:
@@ -48,4 +43,22 @@ async def test_results_of_transfers() -> None:
     assert await worker.run(lambda: 7) == 7
     with pytest.raises(ZeroDivisionError):
         await worker.run(lambda: 1 // 0)
+    workers.stop()
+
+
+async def test_a_result_that_comes_after_the_stop_changes_nothing() -> None:
+    loop = asyncio.get_running_loop()
+    failures: list[object] = []
+    loop.set_exception_handler(lambda loop, context: failures.append(context))
+    workers = ThreadWorkers(loop)
+    (worker,) = workers.transfers(1)
+    answered, ended = Event(), asyncio.Event()
+    transferred = asyncio.ensure_future(worker.run(answered.wait))
+    worker.submit(lambda: None, lambda result, error: ended.set())
+    workers.abandon_transfers()
+    answered.set()
+    await ended.wait()  # behind the late result
+    with pytest.raises(LogClosed):
+        await transferred
+    assert not failures
     workers.stop()
