@@ -6,8 +6,9 @@ An object that is listed by the store *before* all records are read, and by none
 for ever.  Its upload began after the record had listed it, in whichever process.  A record that
 does not list it any more never does again, since no name is used twice; and no record moves to
 another key.  So other processes may offload and delete at the same time, and an upload that takes
-place late leaves an object that the next round finds.  A record that cannot be read may list any
-object: then nothing is deleted.
+place late leaves an object that a later round finds.  A record that cannot be read may list any
+object: then nothing is deleted.  And a stray object is deleted only when a round long before has
+found it, since the metadata may be a wrong or an old copy, which somebody replaces.
 """
 
 import json
@@ -30,6 +31,7 @@ from magnetar_storage.interfaces import MetadataStore
 from magnetar_storage.objects.interfaces import Objects
 from magnetar_storage.runtime.execution import Clock
 from magnetar_storage.tiered import own_objects
+from magnetar_storage.tiered.own_objects import About
 
 logger = logging.getLogger(__name__)
 
@@ -37,8 +39,10 @@ COLLECTION: Final = "deletion of stray objects"
 LOOK_SECONDS: Final = 3600
 """The seconds from the start until the first round."""
 INTERVAL_SECONDS: Final = 86_400
-OBJECTS: Final = 50_000
-"""The most objects whose names are in memory; for each part of them all records are read."""
+PART: Final = 10_000
+"""The objects that are listed before all records are read."""
+MOST: Final = 50_000
+"""The number of stray objects after which a round leaves the others to later ones."""
 
 
 class StrayObjects:
@@ -84,20 +88,25 @@ class StrayObjects:
         prefix, run = self._access.prefix, self._access.worker.run
         grace_ms = self._settings.magnetar_offload_orphan_minutes * 60_000
 
-        def begin() -> tuple[Objects, Iterator[str]]:
+        def begin() -> tuple[Objects, About, Iterator[str]]:
             objects = self._access.open_place(place)
-            when = own_objects.deletable(objects, prefix, grace_ms)
-            return objects, own_objects.aged(objects, prefix, when)
+            times = own_objects.about(objects, prefix)
+            return objects, times, own_objects.not_shared(objects, prefix, times)
 
-        objects, names = await run(begin)
-        while candidates := await run(partial(own_objects.some, names, OBJECTS)):
+        objects, times, names = await run(begin)
+        stray = set[str]()
+        while len(stray) < MOST and (
+            candidates := await run(partial(own_objects.some, names, PART))
+        ):
             # Only now: those that were read before lack what was uploaded since.
             listed = await listed_objects(self._metadata)
             if listed is None:
                 return
-            stray = candidates - listed.names
-            await run(partial(own_objects.delete, objects, stray))
-            self._report(place, stray)
+            stray |= candidates - listed.names
+        deleted = await run(
+            partial(own_objects.delete_noticed, objects, prefix, stray, times, grace_ms)
+        )
+        self._report(place, deleted)
 
     def _report(self, place: str, stray: Collection[str]) -> None:
         if not stray:

@@ -1,8 +1,9 @@
 """The objects that a data directory may delete from a store of objects: blocking work for a thread.
 
-The objects of a data directory are `PREFIX/SEGMENT-NONCE.seg`.  Beside them there are two small
-ones: `PREFIX/about/clock`, written to see the store's time, and `PREFIX/about/shared`, written by a
-copy of the data directory.  The copy may list all objects that were written before that one.
+The objects of a data directory are `PREFIX/SEGMENT-NONCE.seg`.  Beside them there are small ones:
+`PREFIX/about/clock` is written to see the store's time.  `PREFIX/about/stray` has the names of
+objects that no record listed.  `PREFIX/about/shared` is written by a copy of the data directory,
+which may list all objects that were written before that one.
 """
 
 from collections.abc import Iterator
@@ -44,45 +45,65 @@ def is_shared(objects: Objects, prefix: str) -> bool:
     return True
 
 
-class Deletable(NamedTuple):
-    """The times, by the clock of the store, between which a deletable object was written."""
+class About(NamedTuple):
+    """The times of a store that decide which objects are deleted."""
 
-    after_ms: int
-    """The last call of `share`; negative if there was none."""
-    until_ms: int
+    shared_ms: int
+    """The time of the last call of `share`; negative if there was none."""
+    noticed_ms: int | None
+    """The time at which `delete_noticed` noted objects; None if none are noted."""
+    now_ms: int
 
 
-def deletable(objects: Objects, prefix: str, grace_ms: int) -> Deletable:
-    """Return the times at which a deletable object was written, if nothing lists it.
+def about(objects: Objects, prefix: str) -> About:
+    """Return the times of a prefix.
 
     Only times of the store are compared, so a wrong clock of this machine deletes nothing.
     """
     objects.replace(_clock(prefix), [CLOCK], None)
-    about = {one.name: one.modified_ms for one in objects.list(f"{prefix}/about/")}
-    now_ms = about.get(_clock(prefix))
+    found = {one.name: one.modified_ms for one in objects.list(f"{prefix}/about/")}
+    now_ms = found.get(_clock(prefix))
     if now_ms is None:
         raise Unavailable(f"the store of objects does not list {_clock(prefix)}, just written")
-    return Deletable(about.get(_shared(prefix), -1), now_ms - grace_ms)
+    return About(found.get(_shared(prefix), -1), found.get(_noticed(prefix)), now_ms)
 
 
-def aged(objects: Objects, prefix: str, when: Deletable) -> Iterator[str]:
-    """Yield the names of a prefix's objects of segments that were written in that time."""
+def not_shared(objects: Objects, prefix: str, times: About) -> Iterator[str]:
+    """Yield the names of a prefix's objects of segments, without those that a copy may list."""
     for one in objects.list(f"{prefix}/"):
-        # promise[without when.after_ms < one.modified_ms <= when.until_ms and]: young objects and
-        #   those of a copy of the directory stay
-        if when.after_ms < one.modified_ms <= when.until_ms and one.name.endswith(SUFFIX):
+        # promise[without one.modified_ms > times.shared_ms and]: objects of a copy stay
+        if one.modified_ms > times.shared_ms and one.name.endswith(SUFFIX):
             yield one.name
+
+
+def delete_noticed(
+    objects: Objects, prefix: str, stray: set[str], times: About, grace_ms: int
+) -> list[str]:
+    """Delete stray objects that an earlier call has noted `grace_ms` ago; note the others.
+
+    So the broker may run by mistake on an old copy of the metadata, which does not list them.
+    Returns the names of those that were deleted.
+    """
+    noticed = set[str]()
+    if times.noticed_ms is not None:
+        # promise: what is not listed is deleted only if it is not listed for long
+        if times.noticed_ms > times.now_ms - grace_ms:
+            return []
+        size = objects.size(_noticed(prefix))
+        noticed.update(objects.read(_noticed(prefix), 0, size).decode().split())
+    doomed = sorted(stray & noticed)
+    for name in doomed:
+        objects.delete(name)
+    if left := sorted(stray - noticed):
+        objects.replace(_noticed(prefix), ["\n".join(left).encode()], None)
+    elif times.noticed_ms is not None:
+        objects.delete(_noticed(prefix))
+    return doomed
 
 
 def some(names: Iterator[str], number: int) -> set[str]:
     """Return up to `number` of the next names."""
     return set(islice(names, number))
-
-
-def delete(objects: Objects, names: set[str]) -> None:
-    """Delete objects; those that do not exist are ignored."""
-    for name in sorted(names):
-        objects.delete(name)
 
 
 def _shared(prefix: str) -> str:
@@ -91,3 +112,7 @@ def _shared(prefix: str) -> str:
 
 def _clock(prefix: str) -> str:
     return f"{prefix}/about/clock"
+
+
+def _noticed(prefix: str) -> str:
+    return f"{prefix}/about/stray"

@@ -32,8 +32,16 @@ def trim(world: TieredWorld) -> None:
     world.do(log.offloading.delete_unused())
     world.do(log.close())
     world.clock.advance(DAY_SECONDS)
+    collect(world)
+
+
+def collect(world: TieredWorld) -> None:
+    """Look for stray objects on two days."""
     settings = Settings(magnetar_offload_orphan_minutes=60)
-    world.do(StrayObjects(settings, world.metadata, world.clock, world.access()).collect())
+    stray = StrayObjects(settings, world.metadata, world.clock, world.access())
+    for _ in range(2):
+        world.do(stray.collect())
+        world.clock.advance(DAY_SECONDS)
 
 
 def reads_all(world: TieredWorld) -> bool:
@@ -74,9 +82,8 @@ def test_each_deletes_its_own_new_objects() -> None:
         world.do(log.offloading.delete_unused())
         world.do(log.close())
     original.clock.advance(DAY_SECONDS)
-    settings = Settings(magnetar_offload_orphan_minutes=60)
     for world in (original, copy):
-        world.do(StrayObjects(settings, world.metadata, world.clock, world.access()).collect())
+        collect(world)
     left = {name for name in original.objects.names() if name.endswith(".seg")}
     listed = {name for world in (original, copy) for _, name in world.listed()}
     # The last of the new segments of each is not trimmed.

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import pytest
 
 from fakes.faulty_objects import Fault
-from fakes.logs import numbered
+from fakes.logs import KEY, numbered
 from fakes.memory_metadata import MemoryMetadata
 from fakes.tiered import OTHER, PLACE, TieredWorld
 from fakes.world import ManualTasks
@@ -37,6 +37,13 @@ def stray_in(
     return StrayObjects(settings, metadata or world.metadata, world.clock, world.access())
 
 
+def rounds(world: TieredWorld, stray: StrayObjects) -> None:
+    """Look for stray objects, and delete those that are still stray after the grace."""
+    world.do(stray.collect())
+    world.clock.advance(GRACE_SECONDS)
+    world.do(stray.collect())
+
+
 def stray_object(world: TieredWorld, place: str = PLACE, segment: int = 7) -> str:
     """Put an object into a store that no record lists; return its name."""
     name = own_objects.name_of(world.prefix, segment, "stray")
@@ -64,24 +71,32 @@ def test_old_objects_that_no_record_lists_are_deleted(caplog: pytest.LogCaptureF
     name = stray_object(world)
     stray = stray_in(world)
     world.clock.advance(GRACE_SECONDS)
-    world.do(stray.collect())
+    rounds(world, stray)
     assert segments(world) == kept
     assert stray.deleted == 1
     assert f"deleted 1 objects that no ledger belongs to from {PLACE}" in caplog.text
     assert name in caplog.text
 
 
-def test_young_objects_stay() -> None:
+def test_objects_stay_until_they_were_stray_for_long() -> None:
     world = with_objects()
-    world.clock.advance(GRACE_SECONDS)
     name = stray_object(world)
-    world.clock.advance(GRACE_SECONDS - 1)
+    world.clock.advance(GRACE_SECONDS)
     stray = stray_in(world)
     world.do(stray.collect())
-    assert name in segments(world)
+    later = stray_object(world, segment=8)
+    for seconds in (1, GRACE_SECONDS - 2):
+        world.clock.advance(seconds)
+        world.do(stray.collect())
+        assert name in segments(world)
     world.clock.advance(1)
     world.do(stray.collect())
-    assert name not in segments(world)
+    assert name not in segments(world) and later in segments(world)
+    world.clock.advance(GRACE_SECONDS)
+    world.do(stray.collect())
+    assert later not in segments(world)
+    world.do(stray.collect())
+    assert "data/about/stray" not in world.objects.names()
 
 
 def test_a_wrong_clock_of_the_broker_deletes_nothing() -> None:
@@ -89,9 +104,31 @@ def test_a_wrong_clock_of_the_broker_deletes_nothing() -> None:
     name = stray_object(world)
     now_ms = world.clock.now_ms()
     world.objects._now_ms = lambda: now_ms
+    world.do(stray_in(world).collect())
     world.clock.set_forward(1 << 40)
     world.do(stray_in(world).collect())
     assert name in segments(world)
+
+
+def test_an_old_copy_of_the_metadata_may_be_replaced() -> None:
+    world = TieredWorld()
+    world.append(log := world.open(), *numbered(0, 10))
+    old = world.do(world.metadata.get(KEY))
+    world.move(log)
+    new = world.do(world.metadata.get(KEY))
+    assert old is not None and new is not None
+    kept = segments(world)
+    world.do(world.metadata.put(KEY, old.value))
+    stray_object(world)
+    policies = namespace_policies_key("public/default")
+    world.do(world.metadata.put(policies, policy("bucket/first")))
+    stray = stray_in(world)
+    world.do(stray.collect())
+    world.clock.advance(GRACE_SECONDS - 1)
+    world.do(stray.collect())
+    world.do(world.metadata.put(KEY, new.value))
+    rounds(world, stray)
+    assert segments(world) == kept and stray.deleted == 1
 
 
 def test_objects_of_other_directories_stay() -> None:
@@ -100,7 +137,7 @@ def test_objects_of_other_directories_stay() -> None:
     kept = segments(world)
     stray_object(world)
     world.clock.advance(GRACE_SECONDS)
-    world.do(stray_in(world).collect())
+    rounds(world, stray_in(world))
     assert segments(world) == kept
 
 
@@ -108,7 +145,7 @@ def test_other_objects_with_the_prefix_stay() -> None:
     world = with_objects()
     world.objects.put("data/of-somebody", b"x")
     world.clock.advance(GRACE_SECONDS)
-    world.do(stray_in(world).collect())
+    rounds(world, stray_in(world))
     assert "data/of-somebody" in segments(world)
 
 
@@ -119,7 +156,7 @@ def test_objects_that_are_to_be_deleted_stay_until_their_log_deletes_them() -> N
     assert log.record.copy_trash
     kept = segments(world)
     world.clock.advance(GRACE_SECONDS)
-    world.do(stray_in(world).collect())
+    rounds(world, stray_in(world))
     assert segments(world) == kept
 
 
@@ -131,13 +168,12 @@ def test_nothing_is_deleted_while_a_record_cannot_be_read(
     name = stray_object(world)
     damaged = f"{TOPICS}public/default/persistent/damaged"
     world.do(world.metadata.put(damaged, value))
-    world.clock.advance(GRACE_SECONDS)
     stray = stray_in(world)
-    world.do(stray.collect())
+    rounds(world, stray)
     assert name in segments(world)
     assert "persistent://public/default/damaged cannot be read" in caplog.text
     world.do(world.metadata.delete(damaged))
-    world.do(stray.collect())
+    rounds(world, stray)
     assert name not in segments(world)
 
 
@@ -164,7 +200,7 @@ def test_a_segment_offloaded_while_the_records_are_read_stays() -> None:
     world.do(log.offloading.copy(first, PLACE))
     metadata = Between(world, lambda: log.offloading.copy(second, PLACE))
     stray = stray_in(world, 0, metadata)
-    world.do(stray.collect())
+    rounds(world, stray)
     assert len(segments(world)) == 2 and stray.deleted == 0
     assert {name for _, name in world.listed()} == set(segments(world))
 
@@ -174,7 +210,7 @@ def test_a_damaged_record_found_after_the_listing_ends_the_round() -> None:
     name = stray_object(world)
     damaged = f"{TOPICS}public/default/persistent/damaged"
     metadata = Between(world, lambda: world.metadata.put(damaged, b"{"))
-    world.do(stray_in(world, 0, metadata).collect())
+    rounds(world, stray_in(world, 0, metadata))
     assert name in segments(world)
 
 
@@ -192,7 +228,7 @@ def test_an_upload_that_takes_place_after_its_topic_was_deleted_leaves_nothing()
     assert len(segments(world)) == 1
     settings = Settings(magnetar_offload_orphan_minutes=0, managed_ledger_offload_driver=None)
     world.do(world.metadata.put(namespace_policies_key("public/default"), policy("bucket/first")))
-    world.do(StrayObjects(settings, world.metadata, world.clock, world.access()).collect())
+    rounds(world, StrayObjects(settings, world.metadata, world.clock, world.access()))
     assert not segments(world), "the place is known from the policies alone"
 
 
@@ -210,7 +246,7 @@ def test_places_of_topics_are_looked_at() -> None:
     world.do(world.metadata.put(topic_policies_key(topic), value))
     names = [stray_object(world), stray_object(world, OTHER)]
     stray = stray_in(world, 0)
-    world.do(stray.collect())
+    rounds(world, stray)
     assert stray.deleted == len(names)
 
 
@@ -226,11 +262,11 @@ def test_a_place_that_is_away_does_not_prevent_the_rest(
     second = stray_object(world, OTHER)
     world.objects.fault = lambda what, name: Fault.LOST if what == operation else None
     stray = stray_in(world, 0)
-    world.do(stray.collect())
+    rounds(world, stray)
     assert second not in segments(world, OTHER)
     assert f"deletion of stray objects in {PLACE} failed and will be retried" in caplog.text
     world.objects.fault = None
-    world.do(stray.collect())
+    rounds(world, stray)
     assert stray.deleted == 2
 
 
@@ -238,29 +274,29 @@ def test_a_store_that_does_not_list_what_was_just_written_is_not_believed() -> N
     world = with_objects()
     name = stray_object(world)
     world.objects.fault = lambda what, _: Fault.LATE if what == "replace" else None
-    world.do(stray_in(world, 0).collect())
+    rounds(world, stray_in(world, 0))
     assert name in segments(world)
 
 
 def test_many_objects_are_looked_at_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stray_objects, "OBJECTS", 2)
+    monkeypatch.setattr(stray_objects, "PART", 2)
     world = with_objects()
     kept = segments(world)
     for segment in range(20, 27):
         stray_object(world, segment=segment)
     stray = stray_in(world, 0)
-    world.do(stray.collect())
+    rounds(world, stray)
     assert segments(world) == kept and stray.deleted == 7
 
 
 def test_without_places_no_store_is_used() -> None:
     world = TieredWorld()
     world.open()
-    world.do(stray_in(world).collect())
+    rounds(world, stray_in(world))
     assert not world.objects.log and not world.places[OTHER].log
 
 
-def rounds_of(world: TieredWorld, minutes: int) -> tuple[list[float], PeriodicJobs]:
+def rounds_done(world: TieredWorld, minutes: int) -> tuple[list[float], PeriodicJobs]:
     """Register the job; return the uptimes of its rounds, as they come."""
     stray, rounds = stray_in(world, minutes), list[float]()
     tasks = ManualTasks(world.clock)
@@ -279,7 +315,7 @@ def rounds_of(world: TieredWorld, minutes: int) -> tuple[list[float], PeriodicJo
 
 def test_the_rounds_are_an_hour_after_the_start_and_daily() -> None:
     world = TieredWorld()
-    rounds, _ = rounds_of(world, MINUTES)
+    rounds, _ = rounds_done(world, MINUTES)
     for _ in range(60):
         world.clock.advance(LOOK_SECONDS)
     assert rounds == [LOOK_SECONDS + n * INTERVAL_SECONDS for n in range(3)]
@@ -287,7 +323,7 @@ def test_the_rounds_are_an_hour_after_the_start_and_daily() -> None:
 
 def test_the_job_can_be_switched_off() -> None:
     world = TieredWorld()
-    rounds, jobs = rounds_of(world, -1)
+    rounds, jobs = rounds_done(world, -1)
     world.clock.advance(LOOK_SECONDS)
     assert not rounds
     with pytest.raises(KeyError):

@@ -56,8 +56,8 @@ class TieredStorage:
     )
     magnetar_offload_orphan_minutes: int = setting(
         Integer(-1),
-        "Age of objects without a ledger, such as those of uploads that failed, at which they are "
-        "deleted; -1 means never. The broker looks for them an hour after its start, and daily.",
+        "Time after which objects that were found without a ledger, such as those of uploads that "
+        "failed, are deleted; -1 means never. The broker looks an hour after its start, and daily.",
         default=10_080,
         unit="min",
     )

@@ -25,10 +25,15 @@ async def test_stray_objects_are_deleted(tmp_path: Path) -> None:
         names = [opened.engine.copies.new_name(number) for number in (1, 2)]
         stray = StrayObjects(settings, opened.engine.metadata, process.clock, opened.objects)
         await stray.collect()
+        (place / names[0]).parent.mkdir(exist_ok=True)
         for name in names:
             (place / name).write_bytes(b"x")
-        written = os.stat(place / names[0]).st_mtime - HOUR_SECONDS - 1
-        os.utime(place / names[0], (written, written))
+        await stray.collect()
+        (noted,) = place.glob("*/about/stray")
+        assert noted.read_text().splitlines() == sorted(names)
+        noted.write_text(names[0])
+        written = noted.stat().st_mtime - HOUR_SECONDS - 1
+        os.utime(noted, (written, written))
         await stray.collect()
         assert stray.deleted == 1
         assert not (place / names[0]).exists() and (place / names[1]).exists()
