@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from urllib.request import urlopen
 
 import pytest
@@ -26,12 +27,20 @@ def files(directory: Path) -> list[Path]:
     return sorted(directory.rglob("*.seg"))
 
 
-def published(broker: RunningBroker, topic: str) -> None:
-    """Publish to a subscription that acknowledges nothing, over several ledgers."""
+async def published(broker: RunningBroker, topic: str) -> None:
+    """Publish to a subscription that acknowledges nothing; one ledger at least is closed then."""
     client = connect(broker.service_url)
     client.subscribe(topic, "sub")
     publish(client.create_producer(topic, batching_enabled=False), *SENT)
     client.close()
+    await until(lambda: len(ledgers_of(broker, topic)) > 1, "a ledger is closed")
+
+
+def ledgers_of(broker: RunningBroker, topic: str) -> list[dict[str, Any]]:
+    """The ledgers of a topic, the oldest first."""
+    found: list[dict[str, Any]]
+    found = Admin(broker).get(f"{path_of(topic)}/internalStats").json["ledgers"]
+    return found
 
 
 def path_of(topic: str) -> str:
@@ -48,24 +57,28 @@ async def test_a_topic_is_offloaded_deleted_here_and_read_again(
         magnetarWorkers=workers, fileSystemURI=cold.as_uri(), **SMALL_LEDGERS, **ALWAYS
     )
     admin, path = Admin(broker), path_of(topic)
-    published(broker, topic)
+    await published(broker, topic)
     directory = {"managedLedgerOffloadDriver": "filesystem", "fileSystemURI": cold.as_uri()}
     assert admin.post(f"namespaces/{NAMESPACE}/offloadPolicies", directory).status == 204
     assert "triggered" in done(broker, "topics", "offload", topic, "-s", "1")
     status = answered(broker, "topics", "offload-status", topic, "-w")
-    ledgers = admin.get(f"{path}/internalStats").json["ledgers"]
-    offloaded = [ledger["offloaded"] for ledger in ledgers]
-    assert len(ledgers) > 1 and offloaded == [True] * (len(ledgers) - 1) + [False]
     assert status["status"] == "SUCCESS"
-    assert status["firstUnoffloadedMessage"]["ledgerId"] == ledgers[-1]["ledgerId"]
-    size = sum(ledger["size"] for ledger in ledgers[:-1])
+    # The ledger that was the last one for the command may have been closed since then.
+    first, ledgers = status["firstUnoffloadedMessage"]["ledgerId"], ledgers_of(broker, topic)
+    offloaded = [ledger for ledger in ledgers if ledger["offloaded"]]
+    assert offloaded == [ledger for ledger in ledgers if ledger["ledgerId"] < first] != []
+    size = sum(ledger["size"] for ledger in offloaded)
     stats = admin.get(f"{path}/stats").json
     assert stats["offloadedStorageSize"] == size
-    assert stats["lastOffloadLedgerId"] == ledgers[-2]["ledgerId"]
+    assert stats["lastOffloadLedgerId"] == offloaded[-1]["ledgerId"]
     assert f"{path_metric(broker)} {size}" in page_of(broker)
-    assert len(files(cold)) == len(ledgers) - 1
+    assert len(files(cold)) == len(offloaded)
     done(broker, "namespaces", "set-offload-deletion-lag", NAMESPACE, "-l", "0")
-    await until(lambda: len(files(broker.data_dir)) < 2, "offloaded ledgers are deleted here")
+    gone = {f"{ledger['ledgerId']:016x}.seg" for ledger in offloaded}
+    await until(
+        lambda: not gone & {file.name for file in files(broker.data_dir)},
+        "offloaded ledgers are deleted here",
+    )
     broker.stop()
     broker.start()
     client = connect(broker.service_url)
@@ -101,9 +114,9 @@ async def test_settings_and_thresholds_offload_by_themselves(
         **SMALL_LEDGERS,
         **ALWAYS,
     )
-    published(broker, topic)
+    await published(broker, topic)
     assert not files(cold)
     done(broker, "namespaces", "set-offload-threshold", NAMESPACE, "-s", "0")
-    closed = len(Admin(broker).get(f"{path_of(topic)}/internalStats").json["ledgers"]) - 1
+    closed = len(ledgers_of(broker, topic)) - 1
     await until(lambda: len(files(cold)) >= closed, "closed ledgers are offloaded")
     assert files(broker.data_dir), "the lag of four hours has not passed"
