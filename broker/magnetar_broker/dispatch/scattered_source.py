@@ -62,6 +62,7 @@ class ScatteredSource(EntrySource):
             return Run(
                 offset, [payload for payload, _ in found], [messages for _, messages in found]
             )
+        self._holding.use(self._log.entries.budget_at(offset))
         self._holding.read(GATHERED_ENTRIES, GATHERED_BYTES, partial(self._begin, wanted))
         return None
 
@@ -107,18 +108,23 @@ class ScatteredSource(EntrySource):
     async def _read(
         self, stretches: Sequence[Stretch], gathered: dict[int, tuple[bytes, int]], left: int
     ) -> None:
+        entries = self._log.entries
+        budget = entries.budget_at(stretches[0][0])
         for start, stop in stretches:
+            # The read has its memory from one budget: what is elsewhere is wanted again, as below.
+            if entries.budget_at(start) is not budget:
+                return
             at = start
             while at < stop:
                 # Read without the rest: what is missing is wanted again, and read then.
                 if left <= 0:
                     return
-                run = await self._log.entries.read(at, stop - at, left)
-                self._log.entries.from_disk += len(run.payloads)
+                run = await entries.read(at, stop - at, left)
+                entries.from_disk += len(run.payloads)
                 if not run.payloads:
                     return
-                entries = zip(run.payloads, run.counts, strict=True)
-                gathered.update(zip(count(run.first), entries, strict=False))
+                found = zip(run.payloads, run.counts, strict=True)
+                gathered.update(zip(count(run.first), found, strict=False))
                 left -= sum(map(len, run.payloads))
                 at = run.first + len(run.payloads)
 

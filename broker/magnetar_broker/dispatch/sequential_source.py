@@ -52,6 +52,7 @@ class SequentialSource(EntrySource):
             payloads = self._ahead.payloads[at : at + max_entries]
             self._runs.add(len(payloads))
             return Run(offset, payloads, self._ahead.counts[at : at + len(payloads)])
+        self._holding.use(self._log.entries.budget_at(offset))
         self._holding.read(AHEAD_ENTRIES, AHEAD_BYTES, partial(self._begin, offset, True))
         return None
 
@@ -81,6 +82,7 @@ class SequentialSource(EntrySource):
         # From where the cache begins nothing is read: `NewEntries` takes it from there.
         if offset < self._log.end and self._log.tail.get(offset, 1, 1) is None:
             begin = partial(self._begin, offset, False)
+            self._holding.use(self._log.entries.budget_at(offset))
             self._holding.read_ahead(AHEAD_ENTRIES, AHEAD_BYTES, begin)
 
     async def _read(self, offset: int, wanted: bool, entries: int, size: int) -> None:

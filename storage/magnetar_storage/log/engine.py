@@ -25,6 +25,8 @@ class Engine:
     tasks: Tasks
     roll: RollLimits = field(default_factory=RollLimits)
     reading: ReadBudget = field(default_factory=ReadBudget)
+    reading_copies: ReadBudget = field(default_factory=ReadBudget)
+    """The budget of reads from stores of objects, which may not answer for a long time."""
     cached_runs: RunSizes = field(default_factory=RunSizes)
     read_runs: RunSizes = field(default_factory=RunSizes)
     """The sizes of runs that dispatchers took at once: from the cache, and read from disk."""

@@ -4,16 +4,18 @@ Deleted entries are holes.  A read at a hole returns the entries after it.  Curs
 as acknowledged (`Cursor.skip_reclaimed`), so dispatchers never ask for one.
 """
 
+from bisect import bisect_right
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from typing import Generic, Protocol, TypeVar
 
 from magnetar_storage.errors import Corrupt, NoSegment, StorageError
-from magnetar_storage.interfaces import Run, SegmentId, SegmentReader
+from magnetar_storage.interfaces import Run, SegmentCopy, SegmentId, SegmentReader
 from magnetar_storage.log.damage import LASTING, Damage
 from magnetar_storage.log.log_record import Segment
 from magnetar_storage.log.log_state import LogState
+from magnetar_storage.log.read_budget import ReadBudget
 from magnetar_storage.log.sparse_segment import SparseReader
 
 MAX_READERS = 16
@@ -81,7 +83,7 @@ class LogReader:
     async def _segment(self, segment: Segment) -> SegmentReader:
         """Return a reader of a whole segment: of the store, or of the copy."""
         copy = segment.copy
-        if copy is not None and (copy.is_only or (copy.completed_ms and self.prefers_copies)):
+        if copy is not None and self._reads(copy):
             opening = partial(self._state.engine.copies.reader, copy=copy)
             # promise[_copies -> _segments]: a reader of the store is not taken for one of the copy
             return await self._copies.get(segment.id, opening)
@@ -89,6 +91,20 @@ class LogReader:
 
     async def _sparse_segment(self, segment: SegmentId) -> SparseReader:
         return await self._sparse.get(segment, partial(SparseReader.open, self._store))
+
+    def _reads(self, copy: SegmentCopy) -> bool:
+        """Return whether the entries of a segment with this copy are read from it."""
+        return copy.is_only or (copy.completed_ms > 0 and self.prefers_copies)
+
+    def budget_at(self, offset: int) -> ReadBudget:
+        """Return the budget of a read at an offset: stores of objects have one of their own."""
+        state = self._state
+        at = bisect_right(state.bases, offset) - 1
+        copy = state.record.segments[at].copy if at >= 0 else None
+        # promise[self._reads(copy) -> False]: reads of a store of objects that does not answer hold
+        #   up no read of the data directory
+        is_remote = copy is not None and self._reads(copy)
+        return state.engine.reading_copies if is_remote else state.engine.reading
 
     def close(self) -> None:
         """Close all readers; they are opened again when they are needed."""

@@ -109,6 +109,17 @@ class Holding:
 
     # Reading ------------------------------------------------------------------------
 
+    def use(self, budget: ReadBudget) -> None:
+        """Take the memory from another budget from now on, unless a read is under way or waits."""
+        if budget is self._budget or self.reading:
+            return
+        held = self.held
+        if held:
+            self.keep(0)
+        self._budget = budget
+        if held:
+            self.keep(held)
+
     def read(self, entries: int, size: int, begin: Begin) -> None:
         """Begin a read of at most `entries` and `size` bytes, now or when it is the reader's turn.
 

@@ -496,3 +496,19 @@ def test_a_segment_trimmed_before_its_upload_begins_is_no_failure() -> None:
     while uploads.step():
         world.clock.pump()
     assert deleting.done() and not world.stored()
+
+
+def test_reads_of_a_store_of_objects_have_a_budget_of_their_own() -> None:
+    world = TieredWorld()
+    log = filled(world)
+    first, *_ = settled(log)
+    assert world.do(log.offloading.copy(first, PLACE))
+    reading, of_copies = world.engine.reading, world.engine.reading_copies
+    assert reading is not of_copies
+    budget_at = log.entries.budget_at
+    assert [budget_at(offset) for offset in (-1, 0, 3, 9, 10)] == [reading] * 5
+    world.do(log.offloading.drop([first]))
+    assert [budget_at(offset) for offset in (0, 2, 3)] == [of_copies, of_copies, reading]
+    log.entries.prefers_copies = True
+    assert world.do(log.offloading.copy(settled(log)[1], PLACE))
+    assert [budget_at(offset) for offset in (2, 3, 6)] == [of_copies, of_copies, reading]

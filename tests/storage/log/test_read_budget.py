@@ -232,3 +232,19 @@ class Sharing(RuleBasedStateMachine):
 
 def test_many_readers() -> None:
     run_state_machine_as_test(Sharing, settings=settings(max_examples=examples(100)))
+
+
+def test_what_a_reader_holds_moves_to_another_budget() -> None:
+    one, other = ReadBudget(LIMIT), ReadBudget(LIMIT)
+    reader = Reader(one)
+    assert reader.want()
+    reader.holding.use(other)
+    assert other.held == 0 and one.held, "a read that is under way ends in its budget"
+    reader.arrive(SIZE)
+    reader.holding.use(other)
+    assert (one.held, other.held, reader.drops) == (0, SIZE, 0)
+    assert reader.want()
+    reader.arrive(2 * SIZE)
+    assert (one.held, other.held) == (0, 2 * SIZE)
+    reader.holding.release()
+    assert (one.held, other.held) == (0, 0)

@@ -4,7 +4,7 @@ import logging
 import os
 import time
 from functools import partial
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from magnetar_broker.config import Durability, Settings
 from magnetar_broker.metrics.journal import JournalStats
@@ -28,6 +28,9 @@ from magnetar_storage.space.disk_space import DiskSpace, SpaceState
 from magnetar_storage.space.reserve import METADATA_FILE, STORE_FILE, Reserve
 
 logger = logging.getLogger(__name__)
+
+OF_COPIES: Final = 4
+"""The part, 1/4, that reads of stores of objects have in addition to the limit of reads."""
 
 
 def data_disk(settings: Settings) -> LocalDisk:
@@ -151,6 +154,7 @@ def engine_of(
     copies: SegmentCopies,
 ) -> Engine:
     """Return the engine on these stores, configured by the settings."""
+    read_bytes = settings.managed_ledger_max_reads_in_flight_size_in_mb << 20 or DEFAULT_LIMIT
     return Engine(
         store=store,
         metadata=retrying(settings, metadata, clock),
@@ -158,9 +162,8 @@ def engine_of(
         clock=clock,
         tasks=tasks,
         roll=roll_limits(settings),
-        reading=ReadBudget(
-            settings.managed_ledger_max_reads_in_flight_size_in_mb << 20 or DEFAULT_LIMIT
-        ),
+        reading=ReadBudget(read_bytes),
+        reading_copies=ReadBudget(read_bytes // OF_COPIES),
         write_time=journal.write_time,
         adds_broker_metadata=bool(settings.broker_entry_metadata_interceptors),
         space=space,
