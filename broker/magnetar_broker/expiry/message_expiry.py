@@ -57,14 +57,27 @@ async def expire_older(topic: Expiring, seconds: int, subscriptions: list[Subscr
     # promise[1000 -> 500]: the time to live is in seconds
     since_ms = topic.shared_limits.clock_watch.now_ms() - seconds * 1000
     # The subscription furthest behind has the oldest message: if that is young enough, all are.
-    oldest_ms = await min(behind, key=Subscription.next_unacked).counter.oldest_ms()
+    oldest_ms = await min(behind, key=Subscription.next_unacked).counter.oldest_ms(estimates=True)
     if oldest_ms is not None and oldest_ms >= since_ms:
         return  # the usual case, without a search
     # Messages that an open transaction holds back were delivered to nobody: they do not expire.
-    offset = min(await first_since(topic.log, since_ms), topic.log.visible_end)
+    offset = min(await _first_young(topic.log, since_ms), topic.log.visible_end)
     for subscription in behind:
         if subscription.next_unacked() < offset:
             await expire_before(subscription, offset)
+
+
+async def _first_young(log: Log, since_ms: int) -> int:
+    """Return the offset of the first message that is young enough.
+
+    Messages of a ledger that is only in a store of objects expire together, when the last one is
+    old enough: one store that does not answer would hold up the expiry of all topics.
+    """
+    offset = log.closed_before(since_ms)
+    # promise[offset < log.end and log.is_remote(offset) -> False]: expiry reads no store of objects
+    if offset < log.end and log.is_remote(offset):
+        return offset
+    return await first_since(log, since_ms, offset)
 
 
 async def expire_subscriptions(topic: Expiring, seconds: int) -> None:

@@ -136,7 +136,9 @@ async def backlog_seconds(topic: QuotaTopic) -> int:
             oldest, slowest = offset, one
     if slowest is None:
         return 0
-    since_ms = await slowest.counter.published_ms(oldest) if topic.limits.precise_ages else None
+    # The check of all topics does not wait for one store of objects.
+    is_precise = topic.limits.precise_ages and not log.is_remote(oldest)
+    since_ms = await slowest.counter.published_ms(oldest) if is_precise else None
     if since_ms is None:
         since_ms = log.closed_ms(oldest)
     return (

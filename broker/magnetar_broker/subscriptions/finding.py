@@ -7,12 +7,15 @@ from magnetar_proto.ids import MessageId
 from magnetar_storage.log.log import Log
 
 
-async def first_since(log: Log, timestamp_ms: int) -> int:
+async def first_since(log: Log, timestamp_ms: int, known: int = 0) -> int:
     """Return the offset of the first entry published at or after a time; the end without one.
 
-    That is by the broker's time of entries that have it.
+    That is by the broker's time of entries that have it.  It is looked for from `known` on if an
+    entry before that is only in a store of objects.
     """
-    return await log.entries.first_where(lambda entry: _time_of(entry) >= timestamp_ms)
+    is_slow = log.first_offset < log.end and log.is_remote(log.first_offset)
+    low = known if is_slow else 0
+    return await log.entries.first_where(lambda entry: _time_of(entry) >= timestamp_ms, low)
 
 
 async def last_message_id(log: Log, partition: int) -> MessageId:

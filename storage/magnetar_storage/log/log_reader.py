@@ -204,13 +204,15 @@ class LogReader:
             pass  # the file is missing, or the map of a sparse segment cannot be read
         return b""
 
-    async def first_where(self, holds: Callable[[bytes], bool]) -> int:
+    async def first_where(self, holds: Callable[[bytes], bool], low: int = 0) -> int:
         """Find the first offset whose payload satisfies `holds`, by binary search; else the end.
+
+        None below `low` does, which saves reads.
 
         Once `holds` is true it must be true for all later entries.  An entry that is in a hole or
         cannot be read counts as the next one that can be read.
         """
-        low, high = self._state.first_offset, self._state.end
+        low, high = max(low, self._state.first_offset), self._state.end
         while low < high:
             middle = (low + high) // 2
             run = await self._readable(middle, high)

@@ -235,6 +235,10 @@ class LogState:
             raise NoSegment(f"{self.key} has no segment for offset {offset}: it was deleted")
         return at, self.record.segments[at], self.bases[at]
 
+    def is_remote(self, offset: int) -> bool:
+        """Return whether an entry that is present is only in a store of objects."""
+        return self.segment_at(offset)[1].is_remote
+
     def index(self) -> None:
         """Derive the offsets from the segment list, after each change of the record.
 

@@ -183,8 +183,9 @@ class RetryingMetadata:
     ) -> Version:
         """Make a write; `made` judges the key after an unknown outcome, None does not read it."""
         outcome: Version | Unavailable | None = None
+        # The key does not tell a write without `expect` from a later one: that one waits for it.
         # promise[always]: a later write does not overtake an earlier one that is repeated
-        if not self._unsettled.is_held(key):
+        if made is not None and not self._unsettled.is_held(key):
             outcome = await self._tried(attempt, lease)
             if not isinstance(outcome, Unavailable):
                 return outcome

@@ -13,6 +13,7 @@ from fakes.topics import SHARED, entry
 from fakes.transactions import ABORT, COMMIT, Publishing, Reading
 from magnetar_broker.base.transaction_ids import TxnId
 from magnetar_broker.compaction.topic_compaction import CompactionStatus
+from magnetar_broker.expiry.message_expiry import expire_messages
 from magnetar_broker.limits.topic_limits import TopicLimits
 from magnetar_broker.server.admin.operations.explaining import explained
 from magnetar_proto.ids import MessageId
@@ -51,6 +52,20 @@ def test_a_seek_by_time_opens_few_ledgers() -> None:
         world.do(world.subscription().seek_to_time(10 * offset))
         assert world.subscription().cursor.mark_delete == offset - 1
         assert 0 < world.requests <= most
+
+
+def test_the_expiry_of_messages_needs_no_request() -> None:
+    world = TieredTopic(TopicLimits(message_ttl_seconds=60), roll=BY_THREE)
+    world.subscribe().close()
+    for _ in range(3 * LEDGERS + 1):
+        world.publish(entry(world.clock.now_ms()))
+        world.clock.advance(1)
+    world.offloaded()
+    world.do(expire_messages(world.topic))
+    expired = world.subscription().cursor.mark_delete + 1
+    assert world.requests == 0
+    assert 3 * LEDGERS - 60 - 3 <= expired <= 3 * LEDGERS + 1 - 60
+    assert expired % 3 == 0, "the messages of a ledger expire together"
 
 
 def test_a_reader_of_everything_reads_each_object_once() -> None:

@@ -127,9 +127,20 @@ def test_calls_wait_for_a_store_that_is_away_for_two_seconds(world: World) -> No
         world.clock.advance(1.9)
         assert not begun.done()
         world.clock.advance(1.1)
-        assert begun.result() is not world
+        assert begun.done()
     assert world.do(world.store.get(KEY)).value == b"two"
     assert world.values() == [b"one", b"two", b"", b"", None]
+
+
+def test_the_later_of_two_writes_without_a_condition_is_the_last(world: World) -> None:
+    world.below.pause()
+    earlier = start(world.store.put(KEY, b"earlier"))
+    world.below.fates.append(Fate.NOT_MADE)
+    later = start(world.store.put(KEY, b"later"))
+    world.below.resume()
+    world.clock.advance(1)
+    assert earlier.done() and later.done()
+    assert world.do(world.store.get(KEY)).value == b"later"
 
 
 def test_calls_wait_for_a_store_that_answers_late(world: World) -> None:
