@@ -185,9 +185,13 @@ def test_a_worker_that_the_controller_has_lost_is_started_again(supervise: Super
     supervised.kill("controller", signal.SIGUSR2)
     supervised.until(event="lost", times=2)
     supervised.kill("worker-0")
-    supervised.until(event="met", name="worker-1", generation=2, worker=0, peer_generation=2)
-    assert supervised.named("stopped") == ["worker-1"]
+    supervised.until(event="met", name="controller", worker=0, peer_generation=2)
     assert supervised.stop() == 0
+    stops = [found for found in supervised.events if found["event"] == "stopped"]
+    assert [found["reason"] for found in stops if found["name"] == "worker-1"] == [
+        "the controller has closed the link",
+        "the broker stops",
+    ]
 
 
 def test_no_process_outlives_the_supervisor(supervise: Supervise) -> None:
