@@ -109,8 +109,10 @@ class Offloading:
         log = self._log
         for segment, base in zip(log.segments, log.bases, strict=True):
             if segment.id == ledger:
-                is_last = segment is log.segments[-1]
-                stop = log.end + 1 - base if is_last else segment.entries or 0
+                stop = segment.entries
+                # The next ledger is listed a moment before the end of this one is.
+                if stop is None or segment is log.segments[-1]:
+                    stop = log.end + 1 - base
                 return 0 <= entry < stop
         return False
 

@@ -1,5 +1,7 @@
 """Offloading of a topic's ledgers, as it is asked for and as policies say."""
 
+from dataclasses import replace
+
 import pytest
 
 from fakes.faulty_objects import Fault
@@ -107,6 +109,17 @@ def test_a_position_is_that_of_a_message_or_of_the_next_one(
     status = world.request(world.ids[ledger], entry)
     assert status.state is (OffloadState.SUCCESS if is_valid else OffloadState.ERROR)
     assert is_valid or "invalid position" in status.last_error
+
+
+def test_a_ledger_whose_end_is_not_known_yet_has_positions() -> None:
+    """While a log rolls over, the next ledger is listed before the one that was open is closed."""
+    world = World()
+    record = world.log.record
+    closing = replace(record.segments[2], entries=None)
+    world.log.record = record.with_segment(closing)
+    world.offloading.start((closing.id, 0))
+    assert world.offloading.status().state is OffloadState.RUNNING
+    world.log.record = record
 
 
 def test_a_ledger_that_the_topic_does_not_have_is_no_position() -> None:
