@@ -38,7 +38,7 @@ from magnetar_broker.metrics.figures import (
 from magnetar_broker.metrics.histogram import Counts
 from magnetar_broker.metrics.transaction_metrics import counts_of
 from magnetar_broker.subscriptions.subscription import Subscription
-from magnetar_broker.tiering.offloading import offloaded_size
+from magnetar_broker.tiering.topic_offloading import offloaded_size
 from magnetar_broker.topic.loaded_topics import AnyTopic
 from magnetar_broker.topic.measuring import Consuming, Publishing, consuming
 from magnetar_broker.topic.non_persistent_subscriptions import NonPersistentSubscription

@@ -12,7 +12,7 @@ from magnetar_broker.statistics.subscription_stats import (
     of_non_persistent,
     of_persistent,
 )
-from magnetar_broker.tiering.offloading import offloaded_size
+from magnetar_broker.tiering.topic_offloading import offloaded_size
 from magnetar_broker.topic.loaded_topics import AnyTopic
 from magnetar_broker.topic.measuring import consuming
 from magnetar_broker.topic.non_persistent import NonPersistentTopic

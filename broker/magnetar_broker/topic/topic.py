@@ -39,7 +39,7 @@ from magnetar_broker.subscriptions.idleness import Idleness
 from magnetar_broker.subscriptions.read_history import ReadHistory
 from magnetar_broker.subscriptions.topic_subscriptions import Subscriptions
 from magnetar_broker.throttling.topic_rates import topic_rates
-from magnetar_broker.tiering.offloading import OffloadFigures, Offloading
+from magnetar_broker.tiering.topic_offloading import OffloadFigures, TopicOffloading
 from magnetar_broker.topic.delivery import Delivery
 from magnetar_broker.topic.reads import Reads
 from magnetar_proto.ids import MessageId
@@ -102,7 +102,7 @@ class Topic:
         self.read_history = ReadHistory.stored(cursors)
         self.pending_acks = PendingAcks.stored(cursors)
         self._compaction: TopicCompaction | None = None
-        self._offloading: Offloading | None = None
+        self._offloading: TopicOffloading | None = None
         # Reading
         self.frames = FrameCache(name.partition)
         self.subscriptions = Subscriptions(self)
@@ -260,10 +260,10 @@ class Topic:
         return self._compaction
 
     @property
-    def offloading(self) -> Offloading:
+    def offloading(self) -> TopicOffloading:
         """The offloading of the topic's ledgers; created at first use."""
         if self._offloading is None:
-            self._offloading = Offloading(
+            self._offloading = TopicOffloading(
                 self.log, self._offload_rules, self.shared_limits.clock_watch
             )
         return self._offloading

@@ -16,7 +16,7 @@ from magnetar_storage.log.engine import Engine
 from magnetar_storage.log.log_reader import LogReader
 from magnetar_storage.log.log_record import LogRecord, Segment
 from magnetar_storage.log.log_state import LogState
-from magnetar_storage.log.offloading import Offloading
+from magnetar_storage.log.offloading import LogOffloading
 from magnetar_storage.log.rewritable import Needed
 from magnetar_storage.log.rewriting import COPY_BYTES, Rewriting
 from magnetar_storage.log.rollover import Rollover
@@ -100,7 +100,7 @@ class Log(LogState):
         self.compacting = Mutex(engine.clock)
         """Held while compacted data is being written; that ends soon when the log fails."""
         self._rewriting: Rewriting | None = None
-        self._offloading: Offloading | None = None
+        self._offloading: LogOffloading | None = None
         self.before_append: Callable[[LogRun], None] | None = None
         """Called for each run before it is appended, if messages are counted (`next_message`); it
         may add to the payloads."""
@@ -266,10 +266,10 @@ class Log(LogState):
         return len(doomed)
 
     @property
-    def offloading(self) -> Offloading:
+    def offloading(self) -> LogOffloading:
         """Moves segments to a store of objects; few logs need it."""
         if self._offloading is None:
-            self._offloading = Offloading(self, self.stored_record, self.entries)
+            self._offloading = LogOffloading(self, self.stored_record, self.entries)
         return self._offloading
 
     async def reclaim(self, needed: Needed, before: int, max_bytes: int = COPY_BYTES) -> int:

@@ -23,7 +23,7 @@ class _Gone(Exception):
     """The log does not list the segment any more, or only a part of its entries."""
 
 
-class Offloading:
+class LogOffloading:
     """Copies segments of one log, deletes what is copied, and deletes copies; one at a time.
 
     Every method but `purge` raises the log's `failed` once that is set.

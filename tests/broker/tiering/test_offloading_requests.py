@@ -6,7 +6,7 @@ import pytest
 
 from fakes.rest_world import TOPIC, World
 from magnetar_broker.policies.table import OFFLOAD
-from magnetar_broker.tiering.offloading import (
+from magnetar_broker.tiering.topic_offloading import (
     OffloadFigures,
     OffloadRunning,
     OffloadState,

@@ -7,7 +7,7 @@ from magnetar_broker.broker import Broker
 from magnetar_broker.server.admin.operations.loading import loaded
 from magnetar_broker.server.admin.refusals import bounded
 from magnetar_broker.server.http.messages import Refused
-from magnetar_broker.tiering.offloading import OffloadRunning
+from magnetar_broker.tiering.topic_offloading import OffloadRunning
 from magnetar_broker.topic.topic_properties import change_properties
 from magnetar_proto.names import TopicName
 

@@ -9,11 +9,11 @@ from fakes.logs import numbered
 from fakes.tiered import OTHER, PLACE, TieredWorld
 from magnetar_broker.base.clock_watch import ClockWatch
 from magnetar_broker.policies.offload_values import OffloadRules
-from magnetar_broker.tiering.offloading import (
-    Offloading,
+from magnetar_broker.tiering.topic_offloading import (
     OffloadRunning,
     OffloadState,
     OffloadStatus,
+    TopicOffloading,
     offloaded_size,
 )
 from magnetar_storage.errors import Corrupt, Unavailable
@@ -32,7 +32,7 @@ class World(TieredWorld):
         self.rules = rules
         self.log: Log = self.open()
         self.append(self.log, *numbered(0, 10))
-        self.offloading = Offloading(self.log, lambda: self.rules, ClockWatch(self.clock))
+        self.offloading = TopicOffloading(self.log, lambda: self.rules, ClockWatch(self.clock))
 
     def request(self, before: int, entry: int = 0) -> OffloadStatus:
         self.offloading.start((before, entry))

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from magnetar_broker.base.clock_watch import ClockWatch
 from magnetar_broker.policies.offload_values import OffloadRules
-from magnetar_broker.policies.offloading import (
+from magnetar_broker.tiering.due_ledgers import (
     ClosedSegment,
     to_delete_here,
     to_offload,
@@ -58,7 +58,7 @@ class OffloadRunning(Exception):
     """An offload of the topic is running: wait until it has ended."""
 
 
-class Offloading:
+class TopicOffloading:
     """Offloads closed ledgers of one topic, and deletes their files some time after that."""
 
     def __init__(

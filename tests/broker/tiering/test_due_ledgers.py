@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from magnetar_broker.policies.offload_values import OffloadRules
-from magnetar_broker.policies.offloading import (
+from magnetar_broker.tiering.due_ledgers import (
     ClosedSegment,
     to_delete_here,
     to_offload,
