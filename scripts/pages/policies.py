@@ -19,7 +19,8 @@ topic, it applies to the topic and its partitions. The broker's settings are the
 
 **Precedence.** For each policy separately, the effective value is that of the topic or, if it has
 none, of the namespace, or else the default. A limit of 0 is a value like any other: a topic that
-sets 0 has no limit, even if its namespace sets one. DELETE removes a value, and the next level is
+sets 0 has no limit, even if its namespace sets one. Of offloadPolicies each member is a value of
+its own. DELETE removes a value, and the next level is
 in effect again.
 
 **When a change takes effect.** A change is answered with 204 once it is durable and every loaded

@@ -71,9 +71,9 @@ class ProcessUnavailable(Unavailable):
 
 
 class AccessDenied(Unavailable):
-    """The store of objects refused the credentials, or what they may do.
+    """The store of objects rejected the credentials, or they lack a permission.
 
-    It stays so until someone changes the credentials or the permissions.
+    Retrying fails until an operator changes one of them.
     """
 
 

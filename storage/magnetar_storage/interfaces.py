@@ -242,7 +242,7 @@ class SegmentCopy:
 
 @dataclass(frozen=True, slots=True)
 class CopyCounts:
-    """The numbers of what one process has copied, read from copies and deleted since its start."""
+    """The totals of what one process has copied, read from copies and deleted since its start."""
 
     copied_bytes: int = 0
     copy_errors: int = 0

@@ -1,4 +1,4 @@
-"""Where the ledgers of a topic are offloaded to, and when: a policy that is merged by its members.
+"""The policy that says where and when ledgers are offloaded; its levels are merged by member.
 
 The value is a JSON object with members of Pulsar's, as it was sent.  Credentials are not among
 them: a policy is shown to everyone who administers the namespace, so the broker has credentials in
@@ -115,7 +115,7 @@ def check_location(settings: Settings, members: Mapping[str, Any]) -> None:
 
 
 def warning(settings: Settings, members: Mapping[str, Any]) -> str:
-    """Return which members of a policy have no effect, and why; "" if all have."""
+    """Return which members of a policy have no effect, and why; "" if there are none."""
     own = members_in(settings)
     trouble = offload_rules(merged(own, members), own).trouble
     if trouble:
@@ -123,7 +123,7 @@ def warning(settings: Settings, members: Mapping[str, Any]) -> str:
     unused = [name for name, usual in IGNORED.items() if members.get(name, usual) != usual]
     if not unused:
         return ""
-    return f"{', '.join(unused)}: stored without effect, because the broker's settings decide"
+    return f"{', '.join(unused)}: stored without effect: the broker chooses these values itself"
 
 
 class OffloadRules(NamedTuple):
@@ -134,7 +134,7 @@ class OffloadRules(NamedTuple):
     trouble: str = ""
     """Why nothing can be offloaded although a driver is named; "" if nothing is wrong."""
     size_threshold: int = -1
-    """The bytes of closed ledgers that stay only here; below 0 means no limit."""
+    """The most bytes of closed ledgers that are not offloaded; below 0 means no limit."""
     time_threshold_ms: int = -1
     """The time since a ledger was closed after which it is offloaded; below 0 means never."""
     deletion_lag_ms: int = -1

@@ -1,6 +1,7 @@
 """Effective policies of loaded topics, from values in memory.
 
-Precedence, for each policy by itself: the topic's value, else its namespace's, else the settings'.
+Precedence, for each policy separately: the topic's value, else its namespace's, else the settings'.
+A policy with `merge`, such as offloading, joins the members of the three.
 The partitions of a topic share its policies.
 """
 

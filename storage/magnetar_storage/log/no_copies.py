@@ -30,4 +30,6 @@ class NoCopies:
         self._refuse(f"{copy.name} in {copy.place}")
 
     def _refuse(self, what: str) -> NoReturn:
-        raise Unavailable(f"this process has no store of objects for {what}")
+        raise Unavailable(
+            f"{what} cannot be reached: this command reads no store of objects; use the broker"
+        )

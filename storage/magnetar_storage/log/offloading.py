@@ -37,7 +37,7 @@ class LogOffloading:
         self._running = Mutex(state.engine.clock)
         self._changing = Mutex(state.engine.clock)
         self._begun: dict[SegmentId, SegmentCopy] = {}
-        """The copies of which an upload by this process failed, or may not have ended."""
+        """The copies whose upload by this process failed or may still be running."""
 
     async def copy(self, number: SegmentId, place: str) -> bool:
         """Copy a settled segment to a place, unless it has a complete copy.

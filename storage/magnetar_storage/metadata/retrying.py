@@ -38,7 +38,7 @@ FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 0.5
 """The seconds before the first repetition, and the most; the pauses in between double."""
 MOMENT: Final = 0.001
-"""Less time than this, in seconds, is not waited for."""
+"""The shortest pause, in seconds; if less time is left, the call gives up."""
 DELETED: Final = 0
 """Stands for the version of a key that was deleted."""
 
@@ -48,7 +48,7 @@ None if the key is as it was before.  Raises `BadVersion` if it was changed by s
 
 
 class Outage:
-    """The time in which a store does not answer one kind of calls; all of these calls share it.
+    """The period in which a store answers no calls of one kind; these calls share one deadline.
 
     So a broker that stops while the store is away waits once, and not for each topic in turn.
     """

@@ -31,7 +31,7 @@ class Creation(Enum):
     """The store refused: the name is taken, by an earlier attempt of the caller or by another
     object, or another write was in progress, which may fail.  Read the object to find out."""
     UNKNOWN = "unknown"
-    """The object may be stored, now or later: nothing is known."""
+    """The object may be stored now or later."""
 
 
 class ListedObject(NamedTuple):
@@ -76,7 +76,8 @@ class Objects(ReadableObjects, Protocol):
     def replace(self, name: str, data: Sequence[bytes], tag: str | None) -> str:
         """Write an object whose tag is `tag`, and return its new tag; else `ObjectChanged`.
 
-        None writes in any case.  After `Unavailable` the outcome is unknown: read the object.
+        With None the object is written unconditionally.  After `Unavailable` the outcome is
+        unknown: read the object.
         A store that does not know conditions raises `ConditionsNotKept`, and nothing is written.
         """
 

@@ -19,7 +19,7 @@ class StoredFile(NamedTuple):
 class ObjectDisk:
     """The `ReadableDisk` of files that do not change; `files` has them by their name.
 
-    The owner may change `files` at any time: in each call, one look decides.
+    The owner may change `files` at any time; each call looks its file up once.
     """
 
     def __init__(self, objects: ReadableObjects, files: Mapping[str, StoredFile]) -> None:
@@ -48,7 +48,7 @@ class ObjectDisk:
         }
 
     def lock(self, name: str) -> "_NoLock":
-        """Return a lock that locks nobody out: files that do not change need none."""
+        """Return a lock that excludes no one: files that do not change need none."""
         return _NoLock()
 
     def path_of(self, name: str) -> str:

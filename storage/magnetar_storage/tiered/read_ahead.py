@@ -1,7 +1,7 @@
 """Reads of objects with read-ahead: a request costs more than its bytes.
 
-Whoever reads an object in order gets pieces that grow with every request; a read elsewhere gets
-little more than it asks for.  The pieces that were read last are kept, up to a limit of bytes.
+Sequential reads fetch pieces of growing size; a random read fetches little more than it needs.
+The pieces that were read last are kept, up to a limit of bytes.
 """
 
 from collections import OrderedDict
@@ -12,7 +12,7 @@ from magnetar_storage.errors import NoObject, Unavailable
 from magnetar_storage.objects.interfaces import Objects
 
 FIRST_BYTES: Final = 128 << 10
-"""The size of a read that follows no other one."""
+"""The size of the first request of a sequential read."""
 MOST_BYTES: Final = 4 << 20
 """The size up to which the reads of one reader grow."""
 GROWTH: Final = 4
@@ -26,7 +26,7 @@ class _Piece(NamedTuple):
     start: int
     data: bytes
     asked: int
-    """The bytes that were asked for, of which the end of the object may lack some."""
+    """The bytes requested; the object may have ended before."""
 
     @property
     def end(self) -> int:

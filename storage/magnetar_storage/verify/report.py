@@ -42,7 +42,7 @@ class Report:
     entries: int = 0
     bytes: int = 0
     remote: int = 0
-    """The segments that are only in a store of objects, of which nothing is checked."""
+    """The number of segments that are only in a store of objects; they are not checked."""
     objects: int = 0
     """The segments that are only in a store of objects, and were checked there."""
 

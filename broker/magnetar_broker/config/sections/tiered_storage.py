@@ -17,8 +17,8 @@ class TieredStorage:
     )
     managed_ledger_offload_auto_trigger_size_threshold_bytes: int = setting(
         SIGNED_LONG,
-        "Size of a topic's ledgers in the data directory beyond which the oldest are offloaded; 0 "
-        "means all, as soon as they are closed, -1 means never by size.",
+        "Bytes of a topic's newest closed ledgers that are not offloaded; 0 means that all are, at "
+        "the next check (retentionCheckIntervalInSeconds), -1 means never by size.",
         default=-1,
         unit="B",
         dynamic=True,
@@ -70,8 +70,8 @@ class TieredStorage:
     managed_ledger_offload_service_endpoint: str | None = setting(
         TEXT,
         "URL of the service, if it is not the provider's own, for the driver of "
-        "managedLedgerOffloadDriver; for S3 s3ManagedLedgerOffloadServiceEndpoint precedes it. "
-        "Policies cannot name another one.",
+        "managedLedgerOffloadDriver; for S3 s3ManagedLedgerOffloadServiceEndpoint takes "
+        "precedence. Policies cannot name another one.",
         default=None,
     )
     s3_managed_ledger_offload_bucket: str | None = setting(
@@ -82,7 +82,7 @@ class TieredStorage:
     )
     s3_managed_ledger_offload_region: str | None = setting(
         TEXT,
-        "Region of the bucket of aws-s3; blank is that of the environment.",
+        "Region of the bucket of aws-s3; blank means the region of the environment.",
         default=None,
         name="s3ManagedLedgerOffloadRegion",
     )
@@ -94,7 +94,7 @@ class TieredStorage:
     )
     s3_managed_ledger_offload_credential_id: str | None = setting(
         TEXT,
-        "Access key of aws-s3; blank are the credentials of the environment, of the files of AWS, "
+        "Access key of aws-s3; blank means those of the environment, of the files of AWS, "
         "or of the instance.",
         default=None,
         name="s3ManagedLedgerOffloadCredentialId",
@@ -116,7 +116,7 @@ class TieredStorage:
     )
     gcs_managed_ledger_offload_service_account_key_file: str | None = setting(
         PATH,
-        "File with the key of a service account (JSON); blank are the credentials of the "
+        "File with the key of a service account (JSON); blank means those of the "
         "environment or of the instance.",
         default=None,
         name="gcsManagedLedgerOffloadServiceAccountKeyFile",

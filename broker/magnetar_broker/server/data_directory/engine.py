@@ -172,7 +172,7 @@ def engine_of(
 
 
 def retrying(settings: Settings, metadata: MetadataStore, clock: Clock) -> MetadataStore:
-    """Return the metadata store with calls that wait for a store which is away for some seconds.
+    """Return `metadata`, with calls repeated while the store is away for some seconds.
 
     They wait for less than the time after which a process that hangs counts as ended.
     """

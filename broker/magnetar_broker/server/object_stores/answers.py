@@ -1,7 +1,7 @@
 """The errors of obstore as errors of storage, with remedies and without anything secret.
 
-The texts of obstore have whole requests and answers in them, with signatures and names of keys, so
-nothing is taken over but the status and the code of an answer and words of a fixed list.
+The messages of obstore contain whole requests and answers, with signatures and key names, so only
+the status, the error code and words of a fixed list are used.
 """
 
 import os
@@ -15,7 +15,7 @@ STATUS = re.compile(r"status code: (\d{3})\b")
 CODE = re.compile(r"<Code>([A-Za-z]{1,64})</Code>")
 
 MISSING: Final = frozenset({"NoSuchKey", "BlobNotFound"})
-"""The codes with which S3 and Google, and Azure, say that an object does not exist.
+"""The error codes of S3, Google and Azure for a missing object.
 
 Other answers with status 404 mean a missing bucket, an unknown user, or a server that is not a
 store of objects at all: an object that was not found is reported as lost, so none of those count.
@@ -58,7 +58,7 @@ REASONS: Final = (
     ("IsADirectory", "there is a directory of that name"),
     ("NotADirectory", "a part of the name is a file"),
 )
-"""Words in the texts of obstore, and what they mean."""
+"""Words in the messages of obstore, and their meanings."""
 
 
 def is_beyond_end(error: Exception) -> bool:
@@ -110,7 +110,9 @@ def _refusal(text: str, status: str | None, code: str | None, place: Place) -> s
         return f"the system denied access: check {source}"
     answer = " ".join(part for part in (status, code) if part) or "no valid credentials"
     hint = (
-        "; without s3:ListBucket, missing objects are denied, too" if place.scheme == "s3" else ""
+        "; without s3:ListBucket, S3 also denies access to missing objects"
+        if place.scheme == "s3"
+        else ""
     )
     return (
         f"access was denied ({answer}): check {source}, and the permissions to read, write, list"

@@ -30,7 +30,7 @@ CREDENTIALS: Final[Mapping[str, str]] = {
 
 
 class PlaceRefused(ValueError):
-    """The place cannot be used as it is named, or not in this installation; the text says why."""
+    """Raised if the text names no place, or this installation cannot use it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Place:
     bucket: str
     """The bucket or container; empty for a directory."""
     prefix: str
-    """The part of all names in front, without `/` at its ends; for `file`, the directory."""
+    """The prefix of all object names, without `/` at its ends; for `file`, the directory."""
     options: Mapping[str, str]
 
 

@@ -120,7 +120,7 @@ def _directory(
     place: Place, credentials: Credentials, limits: TimeLimits, retries: int
 ) -> "ObjectStore":
     if not os.path.isdir(place.prefix):
-        # Not made here: where a file system is not mounted, another one would be filled.
+        # Not created: if its file system is not mounted, the parent one would fill up.
         raise PlaceRefused(missing_directory(place))
     return LocalStore(place.prefix)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class TimeLimits:
-    """How long requests take at most, and how often they are repeated."""
+    """The time limits of requests, and the number of retries."""
 
     connect_seconds: float = 5
     request_seconds: float = 60
