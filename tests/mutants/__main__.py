@@ -23,7 +23,7 @@ from mutants.judges import judges
 from mutants.sites import ROOTS, Mutation, mutations
 
 ROOT = Path(__file__).resolve().parents[2]
-COPIED = (*ROOTS, "tests", "docs", "conf", "pyproject.toml")
+COPIED = (*ROOTS, "tests", "docs", "conf", "scripts", "pyproject.toml")
 EXAMPLES = "600"
 """The number of histories per subscription type: some faults show in one of a hundred."""
 
