@@ -40,6 +40,7 @@ CREDENTIALS = (
     "s3ManagedLedgerOffloadRole", "gcsManagedLedgerOffloadServiceAccountKeyFile",
     "gcsManagedLedgerOffloadServiceAccountKey",
 )  # fmt: skip
+EXTRA = "managedLedgerExtraConfigurations"
 IGNORED: dict[str, Any] = {
     "offloadersDirectory": "./offloaders",
     "managedLedgerOffloadMaxThreads": 2,
@@ -47,7 +48,7 @@ IGNORED: dict[str, Any] = {
     "managedLedgerOffloadPrefetchRounds": 1,
     "managedLedgerOffloadMaxBlockSizeInBytes": 64 << 20,
     "managedLedgerOffloadReadBufferSizeInBytes": 1 << 20,
-    "managedLedgerExtraConfigurations": {},
+    EXTRA: {},
     "s3ManagedLedgerOffloadMaxBlockSizeInBytes": 64 << 20,
     "s3ManagedLedgerOffloadReadBufferSizeInBytes": 1 << 20,
     "s3ManagedLedgerOffloadRoleSessionName": "pulsar-s3-offload",
@@ -66,6 +67,14 @@ def _check_credentials(members: Mapping[str, Any]) -> None:
             f"{found[0]} is a credential, which policies do not hold: give it in the settings of "
             "the broker or in its environment, or use the role of its instance"
         )
+    if members.get(EXTRA):
+        raise OutOfRange(f"{EXTRA} has no effect, and may hold credentials: leave it out")
+    # Of the driver or not: a policy is shown to everyone who administers the namespace.
+    for name in (kind + "ServiceEndpoint" for kind in KINDS[:2]):
+        if "@" in (members.get(name) or ""):  # promise: nor within an endpoint
+            raise OutOfRange(f"{name} contains credentials, which policies do not hold")
+    if "@" in (members.get("fileSystemURI") or "").partition("//")[2].partition("/")[0]:
+        raise OutOfRange("fileSystemURI contains credentials, which policies do not hold")
 
 
 CODEC = Document(

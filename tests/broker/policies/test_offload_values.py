@@ -177,6 +177,23 @@ def test_former_members_of_a_namespace_are_parts() -> None:
 # What is refused, and told --------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"managedLedgerExtraConfigurations": {"s3ManagedLedgerOffloadCredentialSecret": "hush"}},
+        {"managedLedgerOffloadServiceEndpoint": "https://user:hush@host"},
+        {"s3ManagedLedgerOffloadServiceEndpoint": "https://user:hush@host"},
+        {"fileSystemURI": "hdfs://user:hush@host/directory"},
+    ],
+    ids=lambda members: next(iter(members)),
+)
+def test_no_member_of_a_policy_holds_credentials(members: dict[str, Any]) -> None:
+    """Of any kind of storage, and without a word of it in the error."""
+    with pytest.raises(OutOfRange, match="credentials") as refused:
+        OFFLOAD.codec.decode(S3 | members)
+    assert "hush" not in str(refused.value)
+
+
 @pytest.mark.parametrize("credential", CREDENTIALS)
 def test_a_policy_holds_no_credentials(credential: str) -> None:
     with pytest.raises(OutOfRange, match="is a credential, which policies do not hold") as refused:
