@@ -71,7 +71,9 @@ def _check_credentials(members: Mapping[str, Any]) -> None:
         raise OutOfRange(f"{EXTRA} has no effect, and may hold credentials: leave it out")
     # Of the driver or not: a policy is shown to everyone who administers the namespace.
     for name in (kind + "ServiceEndpoint" for kind in KINDS[:2]):
-        if "@" in (members.get(name) or ""):  # promise: nor within an endpoint
+        if "@" in (
+            members.get(name) or ""
+        ):  # promise: an endpoint in a policy holds no credentials
             raise OutOfRange(f"{name} contains credentials, which policies do not hold")
     if "@" in (members.get("fileSystemURI") or "").partition("//")[2].partition("/")[0]:
         raise OutOfRange("fileSystemURI contains credentials, which policies do not hold")
