@@ -42,14 +42,15 @@ def takeover(trial: Trial, shape: Shape, entries: int) -> Measures:
             killed = time.perf_counter()
             opening = asyncio.create_task(_opened(port, f"{trial.topic}-new", killed))
             await publishing
-            seconds = time.perf_counter() - began
+            ended = time.perf_counter()
             opened_ms = await opening
-        before = [at for at in receipts if at <= killed]
+        # With the beginning and the end: all receipts of a half may arrive at once.
+        before = [began, *(at for at in receipts if at <= killed)]
         return {
-            "msg_per_s": load.entries / seconds,
+            "msg_per_s": load.entries / (ended - began),
             "opening_gap_ms": opened_ms,
             "calm_gap_ms": _longest_ms(before),
-            "publish_gap_ms": _longest_ms([before[-1], *receipts[len(before) :]]),
+            "publish_gap_ms": _longest_ms([*before[-1:], *receipts[len(before) - 1 :], ended]),
         }
 
     return trial.run(work)
@@ -72,5 +73,5 @@ async def _opened(port: int, topic: str, since: float) -> float:
 
 
 def _longest_ms(times: list[float]) -> float:
-    """Return the longest time between two receipts in succession."""
+    """Return the longest time between two successive times; 0 if there is one."""
     return max((after - before for before, after in pairwise(times)), default=0.0) * 1000
