@@ -52,6 +52,7 @@ class EntryFile:
         self._thread = ThreadPoolExecutor(1)
         self._queue: list[Sent] = []
         self._committing: asyncio.Task[None] | None = None
+        self._is_closed = False
         self.consumers: set[FloorConsumer] = set()
         self.end = os.fstat(self._fd).st_size
         """The number of durable bytes."""
@@ -59,7 +60,9 @@ class EntryFile:
         """The number of durable entries that were appended since the file was opened."""
 
     def append(self, sent: list[Sent]) -> None:
-        """Queue entries; their receipts follow when they are durable."""
+        """Queue entries; their receipts follow when they are durable.  Dropped after `close`."""
+        if self._is_closed:
+            return
         self._queue += sent
         if self._committing is None:
             self._committing = asyncio.get_running_loop().create_task(self._commit())
@@ -74,6 +77,8 @@ class EntryFile:
         while self._queue:
             group, self._queue = self._queue, []
             self.end += await loop.run_in_executor(self._thread, self._write, group)
+            if self._is_closed:
+                return
             self._answer(group)
             for consumer in self.consumers:
                 consumer.pump()
@@ -123,7 +128,9 @@ class EntryFile:
             connection.write(b"".join(output))
 
     def close(self) -> None:
-        """Wait for a running group, then close."""
+        """Wait for a running group, then close; entries that wait for their turn are dropped."""
+        self._is_closed = True
+        self._queue.clear()
         self._thread.shutdown()
         os.close(self._fd)
 

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from threading import Event
+from typing import cast
 
 import pytest
 from bench.__main__ import main, warn_of_load
@@ -21,7 +22,7 @@ from bench.connection import (
 )
 from bench.consuming import Receiver
 from bench.contest import Contest
-from bench.floor import EntryFile, serve
+from bench.floor import EntryFile, FloorConnection, serve
 from bench.frames import Load, Shape, encode_load
 from bench.probe import probe_sync
 from bench.publishing import (
@@ -279,6 +280,15 @@ async def test_the_floor_keeps_its_entries_when_it_is_opened_again(tmp_path: Pat
         receiver = Receiver(connection)
         await receiver.receive(100, SECONDS)
         assert receiver.entries == 100
+
+
+async def test_entries_that_arrive_after_the_end_of_a_floor_are_dropped(tmp_path: Path) -> None:
+    """Connections are still open when a trial closes it: they must not end the benchmark."""
+    file = EntryFile(tmp_path / "f")
+    file.close()
+    file.append([(cast(FloorConnection, None), 1, 0, 1, b"late")])
+    assert file._committing is None
+    assert (tmp_path / "f").read_bytes() == b""
 
 
 # The rows, the table and the command --------------------------------------------------------------
