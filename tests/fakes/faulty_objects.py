@@ -85,7 +85,7 @@ class FaultyObjects:
         self._late: list[Callable[[], object]] = []
         self._one_at_a_time = threading.RLock()
 
-    # What a test does and looks at.
+    # Methods for tests.
 
     def land(self) -> bool:
         """Let the oldest late write take place, under its condition; False if there is none."""

@@ -69,7 +69,7 @@ def _check_credentials(members: Mapping[str, Any]) -> None:
         )
     if members.get(EXTRA):
         raise OutOfRange(f"{EXTRA} has no effect, and may hold credentials: leave it out")
-    # Of the driver or not: a policy is shown to everyone who administers the namespace.
+    # Also if the driver ignores it: a policy is shown to all who administer the namespace.
     for name in (kind + "ServiceEndpoint" for kind in KINDS[:2]):
         if "@" in (
             members.get(name) or ""

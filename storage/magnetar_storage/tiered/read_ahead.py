@@ -83,7 +83,7 @@ class ReadAhead:
         before = self._before(name, offset)
         ahead = FIRST_BYTES if before is None else min(before.asked * GROWTH, MOST_BYTES)
         asked = max(size, ahead)
-        # What is left of the piece before is not asked for again.
+        # The rest of the piece before is not requested again.
         kept = b"" if before is None else before.data[offset - before.start :]
         try:
             answer = self._objects().read(name, offset + len(kept), asked - len(kept))

@@ -1,4 +1,4 @@
-"""A process that was the directory of names, and is no longer, changes nothing in the store."""
+"""A former directory of names changes nothing in the store."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any

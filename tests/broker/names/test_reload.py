@@ -1,4 +1,4 @@
-"""What a directory keeps in memory can be built from the store again, whoever has changed it."""
+"""The memory of a directory can be rebuilt from the store, whichever process changed that."""
 
 from collections.abc import Coroutine
 from typing import Any

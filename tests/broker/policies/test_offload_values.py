@@ -174,7 +174,7 @@ def test_former_members_of_a_namespace_are_parts() -> None:
     assert shown["offload_policies"]["managedLedgerOffloadThresholdInBytes"] == 5
 
 
-# What is refused, and told --------------------------------------------------------------------
+# Refusals and warnings ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_former_members_of_a_namespace_are_parts() -> None:
     ids=lambda members: next(iter(members)),
 )
 def test_no_member_of_a_policy_holds_credentials(members: dict[str, Any]) -> None:
-    """Of any kind of storage, and without a word of it in the error."""
+    """The check covers every kind of storage, and the error does not quote the secret."""
     with pytest.raises(OutOfRange, match="credentials") as refused:
         OFFLOAD.codec.decode(S3 | members)
     assert "hush" not in str(refused.value)

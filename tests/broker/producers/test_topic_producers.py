@@ -230,7 +230,7 @@ def test_a_client_that_sends_before_its_turn_is_disconnected() -> None:
 
 
 def test_a_producer_that_was_closed_reopened_and_fenced_is_not_ignored() -> None:
-    """What it sent before it knew that it was closed has come: it opened the producer again."""
+    """The requests sent before the close was known have arrived: the producer is open again."""
     world = SessionWorld()
     client, other = world.client(), world.client()
     client.ask(produce(1))

@@ -132,7 +132,7 @@ class ObstoreObjects:
             self._written(name)
         except BaseException as error:
             # If giving up the upload fails as well, obstore reports only that.
-            if failures:  # promise: whoever cannot read what is uploaded is told so
+            if failures:  # promise: an error of the callback is raised, not hidden by the upload
                 raise failures[0] from None
             if not isinstance(error, Exception):
                 raise

@@ -230,7 +230,7 @@ class ThreadWorkers:
 
     def abandon_transfers(self) -> None:
         """End the threads that wait for the network, and fail all waits for them."""
-        # What they do is listed in records of logs, and a request may take minutes to fail.
+        # Records of logs list their work, and a request may take minutes to fail.
         for transfer in self._transfers:
             transfer.abandon()
 

@@ -137,7 +137,7 @@ class History(LogWorld):
         self.doomed: set[TopicName] = set()
         """The topics whose deletion a former controller has begun."""
         self.former: list[ManualPromise] = []
-        """What was asked of former controllers: it may fail."""
+        """The requests to former controllers, which may fail."""
         self.sent = 0
         self.kept: dict[TopicName, list[tuple[RecordingConnection, bytes]]] = {
             name: [] for name in NAMES

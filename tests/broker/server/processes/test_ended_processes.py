@@ -120,7 +120,7 @@ def test_requests_are_tried_again_when_the_controller_ends(several: RunningBroke
         assert not client.answer_to(acked).HasField("error"), "it was stored by the next controller"
         for request_id, name in sent.items():
             answer = client.answer_to(request_id)
-            # What waits for the acknowledgement asks the next controller.
+            # A caller that waits for the acknowledgement asks the next controller.
             is_done = name in BEHIND_THE_ACK and not isinstance(answer, pb.CommandError)
             assert is_done or is_to_be_tried_again(answer), (name, answer)
         assert isinstance(client.produce(new_topic, 3), pb.CommandProducerSuccess)

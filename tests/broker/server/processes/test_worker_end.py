@@ -27,7 +27,7 @@ from magnetar_storage.multi_store.belonging import take
 
 
 class Controller:
-    """What a worker asks of a controller, answered as if there were nothing else."""
+    """Answer the requests of a worker as a controller without other work does."""
 
     def __init__(self, process: Process, supervisor: Control, generation: int) -> None:
         self.joined = False

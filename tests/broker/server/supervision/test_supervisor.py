@@ -181,7 +181,7 @@ def test_a_worker_that_the_controller_has_lost_is_started_again(supervise: Super
     stopped = supervised.until(event="stopped", name="worker-1", generation=1)
     assert stopped["reason"] == "the controller has closed the link"
     supervised.until(event="met", name="controller", worker=1, peer_generation=2)
-    # What the controller has lost is the former process.
+    # The controller has lost the former process.
     supervised.kill("controller", signal.SIGUSR2)
     supervised.until(event="lost", times=2)
     supervised.kill("worker-0")
