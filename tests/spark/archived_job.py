@@ -2,10 +2,13 @@
 
 spark-submit archived_job.py SERVICE_URL TOPIC ROWS
 
-It prints JSON: the values read; for each executor its directory, the command and the directory of
-each of its Pythons, and the paths of Python and of the connector in one of its workers.
+It prints JSON: the values read, and what each row's worker found: the directory of its executor,
+the command and the directory of each Python that the executor had started by then, and the paths
+of Python and of the connector in the worker. The executor starts its Pythons one after another,
+so its workers need not find the same ones.
 """
 
+import contextlib
 import json
 import os
 import sys
@@ -23,8 +26,13 @@ def whereabouts(_: bytes) -> str:
     # A worker is a fork of a daemon, which the executor has started: one for each Python.
     executor = psutil.Process(os.getppid()).parent()
     assert executor is not None
-    pythons = sorted((child.cmdline()[0], child.cwd()) for child in executor.children())
-    return json.dumps([executor.cwd(), pythons, sys.executable, pyspark_magnetar.__file__])
+    pythons = set()
+    for child in executor.children():
+        # The JVM starts each command through a process of its own, which is gone at once.
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if os.path.basename(child.exe()).startswith("python"):
+                pythons.add((child.cmdline()[0], child.cwd()))
+    return json.dumps([executor.cwd(), sorted(pythons), sys.executable, pyspark_magnetar.__file__])
 
 
 def main() -> None:
@@ -39,8 +47,8 @@ def main() -> None:
         for value, place in read.select("value", whereabouts("value")).collect()
     ]
     values = [value for value, _ in found]
-    executors = [json.loads(place) for place in {place for _, place in found}]
-    print(json.dumps({"values": values, "executors": executors}))
+    places = [json.loads(place) for place in {place for _, place in found}]
+    print(json.dumps({"values": values, "places": places}))
     spark.stop()
 
 

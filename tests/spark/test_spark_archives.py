@@ -106,8 +106,8 @@ def test_executors_read_and_write_with_the_python_of_the_archive(
     assert run.returncode == 0, run.stderr[-5000:]
     found = json.loads(run.stdout.splitlines()[-1])
     assert sorted(map(int, found["values"])) == list(range(ROWS))
-    assert len(found["executors"]) == 2
-    for directory, pythons, executable, connector in found["executors"]:
+    assert len({directory for directory, *_ in found["places"]}) == 2
+    for directory, pythons, executable, connector in found["places"]:
         # All of its Pythons, because the source's tasks need not run that of functions.
         assert {tuple(one) for one in pythons} == {("./environment/bin/python", directory)}
         assert executable == f"{directory}/environment/bin/python"
