@@ -100,6 +100,9 @@ async def trim_topic(topic: TrimmableTopic) -> None:
         if log.engine.space.allows(min(COPY_BYTES, log.size)):
             await log.reclaim(_needed(topic, found), released)
     await topic.delays.trim()
+    if log.engine.keeps_trash_ms:
+        # promise: what an engine keeps is deleted later, while the topic is loaded
+        await log.stored_record.empty_trash()
 
 
 def _needed(topic: TrimmableTopic, found: Sequence[Verdict]) -> Needed:

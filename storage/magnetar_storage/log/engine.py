@@ -40,6 +40,9 @@ class Engine:
     """Whether the disk has room."""
     copies: SegmentCopies = field(default_factory=NoCopies)
     """The copies of finished segments in stores of objects."""
+    keeps_trash_ms: int = 0
+    """How long a segment or a copy stays after a log has stopped listing it, in milliseconds; 0
+    means that it is deleted at once.  A log that is deleted keeps nothing."""
     undeleted: dict[str, set[SegmentId]] = field(default_factory=dict)
     """New segments that could not be listed, by the key of their log, while it is unknown whether
     they may be deleted (`StoredRecord.discard_unlisted`)."""

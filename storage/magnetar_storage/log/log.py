@@ -179,12 +179,11 @@ class Log(LogState):
         await self.rollover.discard_unlisted()
         # Not sealed: its entries go, and the store fails its appends when it deletes the segment.
         self.writer = None
-        # Nobody writes to trash any more (`_end_work` has waited): all of it can go.
-        self.stored_record.unfinished.clear()
         # A change of cursors or delays that is still running may list a segment meanwhile.
         while not await self.stored_record.remove():
             await self.stored_record.commit(LogRecord.emptied)
-            await self.stored_record.empty_trash()
+            # `_end_work` has waited for those that write to trash.
+            await self.stored_record.purge()
             await self.offloading.purge()
         await self.stored_record.discard_undeleted()
         self.index()

@@ -37,6 +37,8 @@ BROKER_METADATA_VERSION = 7
 releases would send that to clients that did not ask for it."""
 COPIED_VERSION = 8
 """The version of a record with copies of segments, which earlier releases would miss."""
+KEEPING_VERSION = 9
+"""The version of a record with times of trash, which earlier releases would delete too early."""
 
 OPTIONAL = ("entries", "kept", "kept_in", "cursor_segment")
 """Fields that may be null; all other fields with a single value are numbers."""
@@ -122,6 +124,9 @@ class LogRecord:
     """Whether entries may begin with broker entry metadata."""
     copy_trash: tuple[SegmentCopy, ...] = ()
     """Copies to be deleted, of which some may never have been made."""
+    unlisted_ms: dict[str, int] = field(default_factory=dict)
+    """When each element of `trash` and `copy_trash` became trash, by the id of the segment or the
+    name of the object; empty if the engine keeps no trash."""
 
     @property
     def stored(self) -> set[SegmentId]:
@@ -211,6 +216,30 @@ class LogRecord:
             copy_trash=self.copy_trash + tuple(self._copies.values()),
         )
 
+    # Times of trash -------------------------------------------------------------
+
+    def with_times(self, now_ms: int) -> "LogRecord":
+        """Note `now_ms` for trash without a time, and forget the times of what is not trash."""
+        times = self.unlisted_ms
+        # promise[times.get(name, now_ms) -> now_ms]: each change of a record leaves the times of
+        #   older trash as they are
+        return replace(self, unlisted_ms={name: times.get(name, now_ms) for name in self._doomed})
+
+    def is_due(self, trash: SegmentId | SegmentCopy, until_ms: int) -> bool:
+        """Return whether an element of the trash became trash at `until_ms` or before."""
+        name = trash.name if isinstance(trash, SegmentCopy) else str(trash)
+        return self.unlisted_ms.get(name, until_ms + 1) <= until_ms
+
+    @property
+    def has_times(self) -> bool:
+        """Whether all trash has a time, and nothing else has one."""
+        return self.unlisted_ms.keys() == set(self._doomed)
+
+    @property
+    def _doomed(self) -> list[str]:
+        """The names of all trash, as `unlisted_ms` has them."""
+        return [*map(str, self.trash), *(copy.name for copy in self.copy_trash)]
+
     @property
     def _copies(self) -> dict[str, SegmentCopy]:
         """The copies of the segments, by the name of the object."""
@@ -246,6 +275,8 @@ class LogRecord:
             fields["copy_trash"] = [asdict(copy) for copy in self.copy_trash]
         else:
             del fields["copy_trash"]
+        if not self.unlisted_ms:
+            del fields["unlisted_ms"]
         # At the beginning, for `is_unused`.
         first = {name: fields.pop(name) for name in ("created_ms", "has_broker_metadata")}
         head = {"version": self._version()} | {name: one for name, one in first.items() if one}
@@ -256,6 +287,7 @@ class LogRecord:
         segments = self.segments
         has_copies = bool(self.copy_trash) or any(one.copy is not None for one in segments)
         needed = (
+            (KEEPING_VERSION, self.unlisted_ms),
             (COPIED_VERSION, has_copies),
             (BROKER_METADATA_VERSION, self.has_broker_metadata),
             (LOST_VERSION, any(one.lost for one in segments)),
@@ -273,8 +305,8 @@ class LogRecord:
             fields = json.loads(value)
             version = fields.pop("version")
             # A later release may have stored what this one would drop at its first change.
-            if not RECORD_VERSION <= version <= COPIED_VERSION:
-                why = f"record version {version}; this release reads up to {COPIED_VERSION}"
+            if not RECORD_VERSION <= version <= KEEPING_VERSION:
+                why = f"record version {version}; this release reads up to {KEEPING_VERSION}"
                 raise Corrupt(key, 0, why)
             segments = tuple(map(_decoded, fields.pop("segments")))
             delays = _ids(fields.pop("delay_segments", ()))
@@ -285,10 +317,12 @@ class LogRecord:
             last = _position(fields.pop("terminated_at", None))
             broker_metadata = fields.pop("has_broker_metadata", False) is True
             copies = tuple(map(_decoded_copy, fields.pop("copy_trash", ())))
+            times = _numbers(dict(fields.pop("unlisted_ms", {})))
             return cls(
                 segments=segments, delay_segments=delays, trash=trash, properties=properties,
                 compacted=compacted, terminated=terminated, terminated_at=last,
-                has_broker_metadata=broker_metadata, copy_trash=copies, **_numbers(fields),
+                has_broker_metadata=broker_metadata, copy_trash=copies, unlisted_ms=times,
+                **_numbers(fields),
             )  # fmt: skip
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise Corrupt(key, 0, f"the metadata record cannot be read: {error}") from error

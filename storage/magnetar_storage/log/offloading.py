@@ -100,22 +100,27 @@ class LogOffloading:
             await self._stored.empty_trash()
 
     async def delete_unused(self) -> None:
-        """Delete copies that the log does not need any more.
+        """Delete copies that the log does not need any more, and that the engine keeps no longer.
 
         `Unavailable` if the place of one cannot be reached: it stays listed.
         """
-        await self._delete_trash(self._commit)
+        await self._delete_trash(self._stored.may_delete, self._commit)
 
     async def purge(self) -> None:
-        """Delete the unused copies of a log that is being deleted, as `delete_unused` does."""
-        await self._delete_trash(self._stored.commit)
+        """Delete all unused copies of a log that is being deleted, as `delete_unused` does."""
+        await self._delete_trash(lambda _: True, self._stored.commit)
 
-    async def _delete_trash(self, commit: Callable[[Change], Awaitable[None]]) -> None:
+    async def _delete_trash(
+        self,
+        may_delete: Callable[[SegmentCopy], bool],
+        commit: Callable[[Change], Awaitable[None]],
+    ) -> None:
         # Behind an upload that is running, whose object would otherwise come after its deletion.
         async with self._running.held():
             deleted: list[SegmentCopy] = []
             failure: StorageError | None = None
-            for copy in self._state.record.copy_trash:
+            # promise[filter(may_delete -> filter(None]: a copy stays for as long as the engine says
+            for copy in filter(may_delete, self._state.record.copy_trash):
                 try:
                     await self._copies.delete(copy)
                     deleted.append(copy)

@@ -8,7 +8,13 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from magnetar_storage.errors import BadVersion, Fenced, StorageError
-from magnetar_storage.interfaces import SegmentId, SegmentOrigin, SegmentWriter, Version
+from magnetar_storage.interfaces import (
+    SegmentCopy,
+    SegmentId,
+    SegmentOrigin,
+    SegmentWriter,
+    Version,
+)
 from magnetar_storage.log.log_record import LogRecord
 from magnetar_storage.log.log_state import LogState
 from magnetar_storage.runtime.mutex import Mutex
@@ -35,7 +41,7 @@ class StoredRecord:
         """
         async with self._committing.held():
             state = self._state
-            record = change(state.record)
+            record = self._timed(change(state.record))
             try:
                 self._version = await self._engine.metadata.put(
                     state.key, record.encode(), self._version
@@ -49,6 +55,15 @@ class StoredRecord:
                 raise fenced from error
             # Only now: nothing may act on a record that a crash could take back.
             state.record = record
+
+    def _timed(self, record: LogRecord) -> LogRecord:
+        """Return the record with the times of its trash, if the engine keeps trash, else without.
+
+        They are in the change that unlists, so that no crash leaves trash without a time.
+        """
+        if self._engine.keeps_trash_ms:
+            return record.with_times(self._engine.clock.now_ms())
+        return replace(record, unlisted_ms={}) if record.unlisted_ms else record
 
     async def remove(self) -> bool:
         """Delete the record if it lists nothing, else return False.
@@ -99,8 +114,31 @@ class StoredRecord:
     # Trash ----------------------------------------------------------------------
 
     async def empty_trash(self) -> None:
-        """Delete the segments that the record lists as trash, except `unfinished` ones."""
-        doomed = frozenset(self._state.record.trash) - self.unfinished
+        """Delete the segments that the record lists as trash, except `unfinished` ones.
+
+        Those that the engine keeps stay listed until a call after that time.
+        """
+        if self._engine.keeps_trash_ms and not self._state.record.has_times:
+            # Trash of an engine that kept none: it may have been unlisted just now.
+            await self.commit(lambda record: record)
+        doomed = frozenset(filter(self.may_delete, self._state.record.trash)) - self.unfinished
+        await self._delete_segments(doomed)
+
+    async def purge(self) -> None:
+        """Delete all segments that the record lists as trash, for a log that is being deleted."""
+        # Nobody writes to trash any more.
+        self.unfinished.clear()
+        await self._delete_segments(frozenset(self._state.record.trash))
+
+    def may_delete(self, trash: SegmentId | SegmentCopy) -> bool:
+        """Return whether the engine keeps an element of the record's trash no longer."""
+        keeps_ms = self._engine.keeps_trash_ms
+        if keeps_ms == 0:
+            return True
+        # promise[always]: what is not listed any more stays for as long as the engine says
+        return self._state.record.is_due(trash, self._engine.clock.now_ms() - keeps_ms)
+
+    async def _delete_segments(self, doomed: frozenset[SegmentId]) -> None:
         # Deleted first, and removed from the list then: after a crash in between the next owner
         # deletes them once more, which is not an error.
         for segment in sorted(doomed):

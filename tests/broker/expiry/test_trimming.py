@@ -1,5 +1,7 @@
 """Deleting the data that a topic need not keep."""
 
+from dataclasses import replace
+
 from fakes.logs import BY_THREE
 from fakes.topics import SHARED, TopicWorld, entry
 from magnetar_broker.expiry.trimming import current_verdicts, trim_topic, truncate
@@ -32,6 +34,23 @@ def test_what_is_judged_is_what_is_deleted() -> None:
     ]
     world.do(trim_topic(world.topic))
     assert current_verdicts(world.topic) == found[1:]
+
+
+def test_what_an_engine_keeps_is_deleted_by_a_later_round() -> None:
+    world = world_of(8, TopicLimits())
+    world.engine = replace(world.engine, keeps_trash_ms=60_000)
+    world.crash()
+    doomed = world.topic.log.segments[0].id
+    world.subscription().skip(range(5))
+    world.do(trim_topic(world.topic))
+    assert world.topic.log.first_offset == 3 and doomed in world.store.ids()
+    world.clock.advance(59)
+    world.do(trim_topic(world.topic))
+    assert doomed in world.store.ids()
+    world.clock.advance(1)
+    world.do(trim_topic(world.topic))
+    assert doomed not in world.store.ids()
+    assert world.store.ids() == world.topic.log.record.listed
 
 
 def test_a_truncated_topic_keeps_only_what_is_open() -> None:

@@ -58,7 +58,7 @@ def test_the_record_of_a_terminated_log_survives_encoding() -> None:
             b'"trash": []}',
             "id: expected a number",
         ),
-        (b'{"version": 9, "segments": [], "trash": [], "surprise": 0}', "record version 9"),
+        (b'{"version": 10, "segments": [], "trash": [], "surprise": 0}', "record version 10"),
     ],
 )
 def test_a_record_that_is_none_is_corrupt(value: bytes, why: str) -> None:
