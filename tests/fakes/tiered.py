@@ -16,6 +16,7 @@ from magnetar_storage.interfaces import SegmentCopy, Versioned
 from magnetar_storage.local.store import LocalStore
 from magnetar_storage.log.cache import EntryCache
 from magnetar_storage.log.engine import Engine
+from magnetar_storage.log.left_objects import LEFT, LeftObjects
 from magnetar_storage.log.log import Log
 from magnetar_storage.log.log_record import LogRecord
 from magnetar_storage.objects.interfaces import Objects
@@ -141,6 +142,15 @@ class TieredWorld:
     def listed(self) -> set[tuple[str, str]]:
         """Return the places and names of all objects that the stored record lists."""
         return {(copy.place, copy.name) for copy in copies_in(self.record())}
+
+    def left(self) -> set[tuple[str, str]]:
+        """Return the places and names of the objects of deleted logs that are listed."""
+        found = set[tuple[str, str]]()
+        for key, value in self.do(self.metadata.read_under(LEFT)):
+            assert isinstance(value, Versioned)
+            for place, names in LeftObjects.decode(key, value.value).places.items():
+                found |= {(place, name) for name in names}
+        return found
 
     def stored(self) -> set[tuple[str, str]]:
         """Return the places and names of all objects that exist."""

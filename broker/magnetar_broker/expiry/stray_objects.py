@@ -23,6 +23,7 @@ from magnetar_broker.config import Settings
 from magnetar_broker.config.offload_places import members_in
 from magnetar_broker.expiry.listed_objects import ObjectAccess, listed_objects
 from magnetar_broker.expiry.orphans import NAMED
+from magnetar_broker.expiry.unreachable_objects import UnreachableObjects
 from magnetar_broker.policies.effective import StoredPolicies
 from magnetar_broker.policies.offload_values import merged, offload_rules
 from magnetar_broker.policies.table import OFFLOAD
@@ -59,9 +60,13 @@ class StrayObjects:
         """The uptime at which the next round is due."""
         self.deleted = 0
         """The number of objects deleted since the start of this process."""
+        self.unreachable = UnreachableObjects(
+            metadata, clock, access, settings.magnetar_offload_give_up_minutes
+        )
 
     def register(self, jobs: PeriodicJobs) -> None:
         """Look for stray objects an hour after the start, and every day from then on."""
+        self.unreachable.register(jobs)
         if self._settings.magnetar_offload_orphan_minutes >= 0:
             jobs.every(LOOK_SECONDS, COLLECTION, self._look)
 
@@ -78,7 +83,8 @@ class StrayObjects:
         found = await listed_objects(self._metadata)
         if found is None:
             return
-        for place in sorted(found.places | await self._named_by_policies()):
+        places = found.places | await self.unreachable.places() | await self._named_by_policies()
+        for place in sorted(places):
             try:
                 await self._collect(place)
             except StorageError as error:

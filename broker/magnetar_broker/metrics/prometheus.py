@@ -57,7 +57,7 @@ from magnetar_broker.metrics.rows import (
     SPACE_ROWS,
     STALL_ROWS,
     STORAGE_ROWS,
-    STRAY_OBJECTS_ROW,
+    STRAY_OBJECTS_ROWS,
     SUBSCRIPTION_ROWS,
     THROTTLED_ROWS,
     TLS_ROWS,
@@ -192,10 +192,10 @@ def of_schemas(schemas: SchemaCounts | None, cluster: str) -> bytes:
 
 
 def of_stray_objects(stray: StrayObjects | None, cluster: str) -> bytes:
-    """Return the metric of stray objects; empty in a process that does not look for them."""
+    """Return the metrics of stray objects; empty in a process that does not look for them."""
     if stray is None:
         return b""
-    return b"".join(table("", (STRAY_OBJECTS_ROW,), [(labels_of({"cluster": cluster}), stray)]))
+    return b"".join(table("", STRAY_OBJECTS_ROWS, [(labels_of({"cluster": cluster}), stray)]))
 
 
 def of_limits(reached: Mapping[str, int], cluster: str) -> bytes:

@@ -301,11 +301,14 @@ BROKER_ROWS: tuple[Row, ...] = (
     Row("magnetar_publish_pending_bytes", "Published bytes that are not durable yet",
         attrgetter("publish_pending_bytes")),
 )  # fmt: skip
-STRAY_OBJECTS_ROW = Row(
-    "magnetar_offload_orphans_deleted_total",
-    "Objects without a ledger that were deleted since the start",
-    attrgetter("deleted"),
-)
+STRAY_OBJECTS_ROWS: tuple[Row, ...] = (
+    Row("magnetar_offload_orphans_deleted_total",
+        "Objects without a ledger that were deleted since the start",
+        attrgetter("deleted")),
+    Row("magnetar_offload_left_objects",
+        "Objects of deleted topics that could not be deleted yet, ten minutes ago at most",
+        attrgetter("unreachable.number")),
+)  # fmt: skip
 LIMIT_ROW = Row(
     "magnetar_limits_reached_total",
     "How often clients have reached a limit that protects the broker; by limit",

@@ -172,7 +172,7 @@ class Log(LogState):
     async def delete(self) -> None:
         """Delete every segment and every copy, then the record.
 
-        `Unavailable` if the place of a copy cannot be reached: the record stays, and lists it.
+        Copies whose place cannot be reached are deleted later (`left_objects.py`).
         """
         await self._end_work(LogClosed(f"{self.key} was deleted"))
         self.engine.damage.forget_segments([segment.id for segment in self.record.segments])

@@ -4,12 +4,13 @@ The record lists a copy before it is uploaded, and until it is deleted.  The seg
 the store by a later change of the record, which only a complete copy allows.
 """
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
 
-from magnetar_storage.errors import NoSegment, StorageError
+from magnetar_storage.errors import LogClosed, NoSegment, StorageError
 from magnetar_storage.interfaces import SegmentCopy, SegmentId
+from magnetar_storage.log.left_objects import leave
 from magnetar_storage.log.log_reader import LogReader
 from magnetar_storage.log.log_record import LogRecord, Segment
 from magnetar_storage.log.log_state import LogState
@@ -104,32 +105,52 @@ class LogOffloading:
 
         `Unavailable` if the place of one cannot be reached: it stays listed.
         """
-        await self._delete_trash(self._stored.may_delete, self._commit)
-
-    async def purge(self) -> None:
-        """Delete all unused copies of a log that is being deleted, as `delete_unused` does."""
-        await self._delete_trash(lambda _: True, self._stored.commit)
-
-    async def _delete_trash(
-        self,
-        may_delete: Callable[[SegmentCopy], bool],
-        commit: Callable[[Change], Awaitable[None]],
-    ) -> None:
-        # Behind an upload that is running, whose object would otherwise come after its deletion.
         async with self._running.held():
-            deleted: list[SegmentCopy] = []
-            failure: StorageError | None = None
-            # promise[filter(may_delete -> filter(None]: a copy stays for as long as the engine says
-            for copy in filter(may_delete, self._state.record.copy_trash):
-                try:
-                    await self._copies.delete(copy)
-                    deleted.append(copy)
-                except StorageError as error:
-                    failure = failure or error  # others may be in another place
+            trash = self._state.record.copy_trash
+            # promise[filter(self._stored.may_delete -> filter(None]:
+            #   a copy stays for as long as the engine says
+            unused = list(filter(self._stored.may_delete, trash))
+            deleted, failure = await self._deleted(unused)
             if deleted:
-                await commit(partial(_without_trash, deleted))
+                await self._commit(partial(_without_trash, deleted))
             if failure is not None:
                 raise failure
+
+    async def purge(self) -> None:
+        """Delete the unused copies of a log that is being deleted.
+
+        Those whose place cannot be reached are listed elsewhere (`left_objects.py`).
+        """
+        async with self._running.held():
+            trash = self._state.record.copy_trash
+            deleted, failure = await self._deleted(trash)
+            if isinstance(failure, LogClosed):
+                raise failure  # the process is stopping: the next one deletes the log
+            if failure is not None:
+                left = [copy for copy in trash if copy not in deleted]
+                engine = self._state.engine
+                # promise: the objects of a deleted log stay listed until they are deleted
+                await leave(
+                    engine.metadata, self._state.key, left, engine.clock.now_ms(), str(failure)
+                )
+            if trash:
+                await self._stored.commit(partial(_without_trash, trash))
+
+    async def _deleted(
+        self, copies: Collection[SegmentCopy]
+    ) -> tuple[list[SegmentCopy], StorageError | None]:
+        """Delete copies; return those that were deleted, and the first error."""
+        # Behind an upload that is running, whose object would otherwise come after its deletion.
+        assert self._running.is_held
+        deleted: list[SegmentCopy] = []
+        failure: StorageError | None = None
+        for copy in copies:
+            try:
+                await self._copies.delete(copy)
+                deleted.append(copy)
+            except StorageError as error:
+                failure = failure or error  # others may be in another place
+        return deleted, failure
 
     async def ended(self) -> None:
         """Wait for a change of the record; once the log has failed, no other one follows.

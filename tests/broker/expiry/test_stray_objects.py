@@ -21,9 +21,11 @@ from magnetar_broker.expiry.stray_objects import (
     LOOK_SECONDS,
     StrayObjects,
 )
+from magnetar_broker.expiry.unreachable_objects import RETRY_SECONDS
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import Unavailable
 from magnetar_storage.interfaces import PAGE, Listed
+from magnetar_storage.log.log import Log
 from magnetar_storage.tiered import own_objects
 
 MINUTES = 60
@@ -76,6 +78,32 @@ def test_old_objects_that_no_record_lists_are_deleted(caplog: pytest.LogCaptureF
     assert stray.deleted == 1
     assert f"deleted 1 objects that no ledger belongs to from {PLACE}" in caplog.text
     assert name in caplog.text
+
+
+def test_a_place_that_only_a_deleted_topic_had_is_looked_at() -> None:
+    world = with_objects()
+    for objects in world.places.values():
+        objects.fault = lambda operation, name: Fault.BUSY
+    world.do(Log.remove(KEY, world.engine))
+    world.mend()
+    name = stray_object(world)
+    rounds(world, stray_in(world))
+    assert name not in segments(world)
+
+
+def test_objects_that_could_not_be_deleted_are_tried_again_though_no_stray_ones_are() -> None:
+    world = with_objects()
+    world.objects.fault = lambda operation, name: Fault.BUSY
+    world.do(Log.remove(KEY, world.engine))
+    world.mend()
+    tasks = ManualTasks(world.clock)
+    jobs = PeriodicJobs(NamesRuntime(GuardedMetadata(world.metadata, None), world.clock, tasks))
+    stray = stray_in(world, minutes=-1)
+    stray.register(jobs)
+    jobs.start()
+    world.clock.advance(RETRY_SECONDS)
+    world.clock.pump()
+    assert not segments(world) and not stray.deleted
 
 
 def test_objects_stay_until_they_were_stray_for_long() -> None:

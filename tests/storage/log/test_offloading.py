@@ -1,6 +1,9 @@
 """Segments move to a store of objects, and no entry and no object is ever lost."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from itertools import count
+from typing import Any
 
 import pytest
 
@@ -131,17 +134,88 @@ def test_objects_of_the_directory_that_was_copied_stay() -> None:
     assert record is not None and not record.copy_trash
 
 
-def test_a_log_whose_objects_cannot_be_deleted_stays_listed() -> None:
+def test_a_log_is_deleted_although_its_place_is_away(caplog: pytest.LogCaptureFixture) -> None:
+    world = TieredWorld()
+    log = filled(world)
+    world.move(log)
+    world.do(log.trim(3))
+    stored = world.stored()
+    world.objects.fault = lambda operation, name: Fault.BUSY
+    world.do(log.delete())
+    assert world.record() is None
+    assert world.left() == stored == world.stored() and len(stored) == 3
+    assert f"3 objects of {KEY}, which is deleted, cannot be deleted now" in caplog.text
+    assert all(name in caplog.text for _, name in stored) and "503" in caplog.text
+
+
+def test_a_deletion_waits_for_a_place_only_once() -> None:
+    """Another place that answers is used; a name can be used again at once."""
+    world = TieredWorld()
+    log = filled(world)
+    first, second, third = settled(log)
+    for segment, place in ((first, PLACE), (second, OTHER), (third, PLACE)):
+        assert world.do(log.offloading.copy(segment, place))
+    world.objects.fault = lambda operation, name: Fault.LOST
+    asked = len(world.objects.log)
+    world.do(log.delete())
+    assert len(world.objects.log) == asked + 1 and not world.places[OTHER].names()
+    assert world.left() == world.stored() and len(world.stored()) == 2
+    log = filled(world)
+    assert world.read_all(log) == numbered(0, 10)
+
+
+@pytest.mark.parametrize("lands", [False, True], ids=["refused", "landed"])
+@pytest.mark.parametrize("at", range(5))
+def test_a_deletion_that_a_crash_interrupts_loses_no_object(at: int, lands: bool) -> None:
+    """Every object that exists is in the list or in the record, whichever write is the last."""
     world = TieredWorld()
     log = filled(world)
     world.move(log)
     world.objects.fault = lambda operation, name: Fault.BUSY
-    with pytest.raises(Unavailable, match="503"):
+    put = fail_write(world, at, lands)
+    try:
         world.do(log.delete())
-    assert world.stored() == world.listed() and len(world.stored()) == 3
-    world.mend()
+    except StorageError:
+        assert at < 4
+    else:
+        assert at == 4, "the deletion has four writes"
+    world.metadata.put = put  # type: ignore[method-assign]
+    assert world.stored() <= world.left() | world.listed()
+    world.do(world.store.close())
+    world.start()
     world.do(Log.remove(KEY, world.engine))
-    assert not world.stored() and world.record() is None
+    assert world.record() is None
+    assert world.stored() == world.left() and len(world.stored()) == 3
+
+
+def fail_write(world: TieredWorld, at: int, lands: bool) -> Callable[..., Any]:
+    """Let one write of metadata fail, which takes place or not; return the method without that."""
+    writes = count()
+    put = world.metadata.put
+
+    async def fail(*asked: object) -> int:
+        is_meant = next(writes) == at
+        version = await put(*asked) if lands or not is_meant else 0  # type: ignore[arg-type]
+        if is_meant:
+            raise Unavailable("metadata cannot be written")
+        return version
+
+    world.metadata.put = fail  # type: ignore[assignment]
+    return put
+
+
+def test_a_process_that_stops_leaves_the_deletion_to_the_next_one() -> None:
+    world = TieredWorld()
+    log = filled(world)
+    world.move(log)
+
+    def stop(operation: str, name: str) -> None:
+        raise LogClosed("stopping")
+
+    world.objects.fault = stop
+    with pytest.raises(LogClosed, match="stopping"):
+        world.do(log.delete())
+    assert not world.left() and world.listed() == world.stored()
 
 
 def test_opening_and_publishing_need_no_store_of_objects() -> None:

@@ -61,6 +61,14 @@ class TieredStorage:
         default=10_080,
         unit="min",
     )
+    magnetar_offload_give_up_minutes: int = setting(
+        Integer(-1),
+        "Time after the deletion of a topic for which the deletion of its objects is tried, every "
+        "ten minutes, if their place cannot be reached. Then an error in the log names them, and "
+        "they stay; -1 means never.",
+        default=43_200,
+        unit="min",
+    )
     managed_ledger_offload_bucket: str | None = setting(
         TEXT,
         "Container of azureblob; for the other drivers the bucket if theirs is blank. As "

@@ -60,6 +60,7 @@ from magnetar_broker.server.supervision.control import (
 )
 from magnetar_broker.server.tls.contexts import Contexts
 from magnetar_storage.errors import StorageError
+from magnetar_storage.log.left_objects import LEFT
 
 logger = logging.getLogger(__name__)
 
@@ -239,8 +240,9 @@ class Controller:
 
 
 def _may_write(topic_host: DistributedTopicHost, link: Link, key: str) -> bool:
-    """Return whether a worker may write a key: records of its topics' logs, and the start count."""
-    if key == STARTS:
+    """Return whether a worker may write a key: records of its topics' logs, the start count, and
+    the objects that its deleted topics leave, whose names no other topic's objects have."""
+    if key == STARTS or key.startswith(LEFT):
         return True
     if not key.startswith(TOPICS):
         return False
