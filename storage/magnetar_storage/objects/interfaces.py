@@ -69,8 +69,10 @@ class Objects(ReadableObjects, Protocol):
     def create(self, name: str, data: Sequence[bytes]) -> Creation:
         """Store an object if the name is free.
 
-        An outcome that is not known is `UNKNOWN` and raises nothing.  `AccessDenied` is raised:
-        then nothing was stored.
+        An outcome that is not known is `UNKNOWN` and raises nothing.  A request that the store
+        refuses, such as one for a missing bucket, raises `Unavailable`, and one without
+        permission `AccessDenied`: then nothing was stored.  A store that does not know the
+        condition raises `ConditionsNotKept`.
         """
 
     def replace(self, name: str, data: Sequence[bytes], tag: str | None) -> str:

@@ -61,6 +61,34 @@ REASONS: Final = (
 """Words in the messages of obstore, and their meanings."""
 
 
+NOT_SENT: Final = ("ConnectionRefused", "dns error", "ertificate", "BadScheme")
+"""Words in the messages of obstore about requests of which no byte has reached a store."""
+NOT_WRITTEN: Final = ("StorageFull", "ReadOnlyFilesystem", "IsADirectory", "NotADirectory")
+"""Words in its messages about writes that a file system has refused."""
+TRY_AGAIN: Final = frozenset({"408", "409", "412", "429"})
+"""The answers among those to wrong requests that say nothing about the request."""
+
+
+def is_refused(error: Exception, place: Place) -> bool:
+    """Tell whether the error of a write proves that it did not take place, and never will."""
+    text = str(error)
+    status = _status(text)
+    if status is not None:
+        # promise[status.startswith("4") -> True]: an error of the server is an unknown outcome
+        return status.startswith("4") and status not in TRY_AGAIN
+    if place.scheme != "file":
+        return any(word in text for word in NOT_SENT)
+    return any(word in text for word in NOT_WRITTEN) or not os.path.isdir(place.prefix)
+
+
+def knows_no_conditions(error: Exception) -> bool:
+    """Tell whether a write was refused because the store does not know its condition."""
+    return isinstance(error, NotImplementedError) or (
+        # By name: importing the classes would load obstore wherever this module is used.
+        type(error).__name__ == "NotSupportedError" or _code(str(error)) == "NotImplemented"
+    )
+
+
 def is_beyond_end(error: Exception) -> bool:
     """Tell whether a read was refused because it begins at or behind the end of the object."""
     text = str(error)
@@ -87,8 +115,8 @@ def explained(error: Exception, what: str, place: Place) -> StorageError:
 
 
 def _is_refusal(error: Exception, text: str, status: str | None, code: str | None) -> bool:
-    # By name: importing the classes would load obstore wherever this module is used.
     return (
+        # By name, too.
         type(error).__name__ in ("PermissionDeniedError", "UnauthenticatedError")
         or code in REFUSED
         or status in ("401", "403")

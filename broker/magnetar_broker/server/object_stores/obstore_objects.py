@@ -4,9 +4,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 import obstore
-from obstore.exceptions import AlreadyExistsError, NotSupportedError, PreconditionError
+from obstore.exceptions import AlreadyExistsError, PreconditionError
 
-from magnetar_broker.server.object_stores.answers import explained, is_beyond_end
+from magnetar_broker.server.object_stores.answers import (
+    explained,
+    is_beyond_end,
+    is_refused,
+    knows_no_conditions,
+)
 from magnetar_broker.server.object_stores.places import Place
 from magnetar_storage.errors import (
     AccessDenied,
@@ -77,8 +82,12 @@ class ObstoreObjects:
         except (AlreadyExistsError, PreconditionError):
             return Creation.EXISTS  # of S3's 409, too: nothing was stored then
         except Exception as error:
+            if knows_no_conditions(error):
+                raise self._not_kept("create an object only if its name is free") from None
             reported = self._explained(error, f"create object {name}")
-            if isinstance(reported, AccessDenied):
+            # promise[isinstance(reported, AccessDenied) or -> False and]: who creates an object is
+            #   told what an operator must correct
+            if isinstance(reported, AccessDenied) or is_refused(error, self._place):
                 raise reported from None
             # Whoever reads the object next is told why it cannot be reached, if so.
             return Creation.UNKNOWN
@@ -94,11 +103,9 @@ class ObstoreObjects:
                 f"{self._place.text}: object {name} was not replaced: it has changed, or another"
                 " write is in progress"
             ) from None
-        except (NotImplementedError, NotSupportedError):
-            raise ConditionsNotKept(
-                f"{self._place.text}: this kind of store cannot replace an object by its tag"
-            ) from None
         except Exception as error:
+            if tag is not None and knows_no_conditions(error):
+                raise self._not_kept("replace an object by its tag") from None
             raise self._explained(error, f"replace object {name}") from None
         return self._tag_of(name, written["e_tag"], written["version"])
 
@@ -177,6 +184,9 @@ class ObstoreObjects:
         if e_tag is None and version is None:
             raise ConditionsNotKept(f"{self._place.text}: object {name} has no tag")
         return f"tag {e_tag}" if version is None else f"version {version}"
+
+    def _not_kept(self, what: str) -> ConditionsNotKept:
+        return ConditionsNotKept(f"{self._place.text}: this kind of store cannot {what}")
 
     def _written(self, name: str) -> None:
         if self._settle is not None:

@@ -60,7 +60,8 @@ def part(data: bytes, start: int, size: int) -> Answer:
         (Answer(409, "ConditionalRequestConflict"), Creation.EXISTS),
         (Answer(500, "InternalError"), Creation.UNKNOWN),
         (Answer(503, "SlowDown"), Creation.UNKNOWN),
-        (Answer(404, "NoSuchBucket"), Creation.UNKNOWN),
+        (Answer(429, "TooManyRequests"), Creation.UNKNOWN),
+        (Answer(408, "RequestTimeout"), Creation.UNKNOWN),
         (LOST, Creation.UNKNOWN),
     ],
 )
@@ -69,6 +70,52 @@ def test_answers_to_a_creation(server: Scripted, answer: Answer, creation: Creat
     objects = opened(server, answer, limits=TimeLimits())
     assert objects.create("a", [b"x"]) is creation
     assert server.requests == ["PUT /bucket/p/a"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (Answer(404, "NoSuchBucket"), r"the bucket does not exist \(404 NoSuchBucket\)"),
+        (Answer(400, "AuthorizationHeaderMalformed"), "the bucket is in another region"),
+        (Answer(405, "MethodNotAllowed"), "the answer was 405 MethodNotAllowed"),
+        (Answer(404), "check the endpoint and the name of the bucket"),
+    ],
+)
+def test_a_creation_that_is_refused_says_why(server: Scripted, answer: Answer, words: str) -> None:
+    """Otherwise its outcome would be unknown for ever."""
+    objects = opened(server, answer, limits=TimeLimits())
+    with pytest.raises(Unavailable, match=words):
+        objects.create("a", [b"x"])
+    assert server.requests == ["PUT /bucket/p/a"]
+
+
+def test_a_store_without_conditions_is_told_apart(server: Scripted) -> None:
+    objects = opened(server, Answer(501, "NotImplemented"), Answer(501, "NotImplemented"))
+    with pytest.raises(ConditionsNotKept, match="only if its name is free"):
+        objects.create("a", [b"x"])
+    with pytest.raises(ConditionsNotKept, match="by its tag"):
+        objects.replace("a", [b"x"], "tag t")
+
+
+def test_a_bucket_that_is_created_meanwhile_ends_the_attempts(server: Scripted) -> None:
+    objects = opened(server, Answer(404, "NoSuchBucket"), STORED)
+    clock = ManualClock()
+    created = start(create_once(objects, InlineWorker(clock), clock, "a", NONCE, [b"x"], 60))
+    clock.pump()
+    clock.advance(1)
+    assert created.result()
+
+
+def test_a_bucket_that_stays_missing_is_reported(server: Scripted) -> None:
+    objects = opened(server)
+    server.otherwise = Answer(404, "NoSuchBucket")
+    clock = ManualClock()
+    created = start(create_once(objects, InlineWorker(clock), clock, "a", NONCE, [b"x"], 60))
+    while not created.done():
+        clock.advance(1)
+        clock.pump()
+    with pytest.raises(Unavailable, match="the bucket does not exist"):
+        created.result()
 
 
 def test_a_conflict_is_tried_again_until_the_object_is_there(server: Scripted) -> None:
@@ -223,7 +270,8 @@ def test_an_endpoint_that_is_away(server: Scripted, monkeypatch: pytest.MonkeyPa
     )
     with pytest.raises(Unavailable, match="nothing accepts connections at the endpoint"):
         objects.read("a", 0, 1)
-    assert objects.create("a", [b"x"]) is Creation.UNKNOWN
+    with pytest.raises(Unavailable, match="nothing accepts connections at the endpoint"):
+        objects.create("a", [b"x"])
 
 
 def test_a_server_that_never_answers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -127,6 +127,13 @@ def test_what_is_written_to_a_directory_is_synced_with_its_names(
         assert synced == [f"{root}/{number}/b/c", f"{root}/{number}/b", f"{root}/{number}", root]
 
 
+def test_a_creation_that_the_file_system_refuses_says_why(tmp_path: Path) -> None:
+    objects = open_objects(f"file://{tmp_path}")
+    assert objects.create("a", [b"x"]) is Creation.CREATED
+    with pytest.raises(Unavailable, match="a part of the name is a file"):
+        objects.create("a/b", [b"x"])
+
+
 def test_a_sync_that_fails_leaves_the_outcome_unknown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
