@@ -42,17 +42,20 @@ class ObstoreObjects:
         place: Place,
         store: "ObjectStore",
         once: "ObjectStore",
+        check: Callable[[], None] | None = None,
         settle: Callable[[str], None] | None = None,
     ) -> None:
         """Use `store`, which repeats failed requests, and for conditional writes `once`.
 
         `once` repeats nothing: the answer to a repetition would say that the object exists, or
-        that access is denied, although the first request has written it.  `settle` is called
-        with the name of an object that was written, to make it durable.
+        that access is denied, although the first request has written it.  `check` is called
+        before each write, and refuses it with `Unavailable`; `settle` is called with the name of
+        an object that was written, to make it durable.
         """
         self._place = place
         self._store = store
         self._once = once
+        self._check = check
         self._settle = settle
 
     def __repr__(self) -> str:
@@ -76,6 +79,7 @@ class ObstoreObjects:
             raise self._explained(error, f"read object {name}") from None
 
     def create(self, name: str, data: Sequence[bytes]) -> Creation:
+        self._may_write()
         try:
             obstore.put(self._once, name, b"".join(data), mode="create", use_multipart=False)
             self._written(name)
@@ -94,6 +98,7 @@ class ObstoreObjects:
         return Creation.CREATED
 
     def replace(self, name: str, data: Sequence[bytes], tag: str | None) -> str:
+        self._may_write()
         mode: PutMode = "overwrite" if tag is None else _expected(tag)
         try:
             written = obstore.put(self._once, name, b"".join(data), mode=mode, use_multipart=False)
@@ -115,6 +120,7 @@ class ObstoreObjects:
         Parts of an upload that did not end, because the process was killed, stay in a bucket,
         invisible and paid for, until a rule of the bucket for incomplete uploads removes them.
         """
+        self._may_write()
         failures: list[BaseException] = []
 
         def parts() -> Iterator[bytes]:
@@ -187,6 +193,10 @@ class ObstoreObjects:
 
     def _not_kept(self, what: str) -> ConditionsNotKept:
         return ConditionsNotKept(f"{self._place.text}: this kind of store cannot {what}")
+
+    def _may_write(self) -> None:
+        if self._check is not None:
+            self._check()
 
     def _written(self, name: str) -> None:
         if self._settle is not None:

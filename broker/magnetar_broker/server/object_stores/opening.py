@@ -1,14 +1,13 @@
 """Opening a store of objects by its place."""
 
-import os
 from importlib.util import find_spec
 
 from magnetar_broker.server.object_stores.credentials import FROM_ELSEWHERE, Credentials
 from magnetar_broker.server.object_stores.places import (
     Place,
     PlaceRefused,
-    missing_directory,
     parse,
+    unwritable_directory,
 )
 from magnetar_broker.server.object_stores.time_limits import DEFAULT_LIMITS, TimeLimits
 from magnetar_storage.objects.interfaces import Objects
@@ -48,9 +47,7 @@ def trouble_with(text: str) -> str:
         return str(error)
     if find_spec("obstore") is None:
         return _without_obstore(place)
-    if place.scheme == "file" and not os.path.isdir(place.prefix):
-        return missing_directory(place)
-    return ""
+    return unwritable_directory(place) if place.scheme == "file" else ""
 
 
 def _without_obstore(place: Place) -> str:

@@ -3,6 +3,7 @@
 It is written to records of logs and shown to operators, so it never has credentials.
 """
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -76,9 +77,20 @@ def parse(text: str) -> Place:
     return Place(text, parts.scheme, parts.netloc, prefix, options)
 
 
-def missing_directory(place: Place) -> str:
-    """Return the text about a directory that does not exist."""
-    return f"{place.text} is not a directory: create it, or mount it"
+def unwritable_directory(place: Place) -> str:
+    """Return why nothing may be written to a directory, or "" if it may be.
+
+    While nothing is mounted at a mount point it is a directory of the file system around it, which
+    would fill up.  A directory in the mounted file system is missing then.
+    """
+    if not os.path.isdir(place.prefix):
+        return f"{place.text} is not a directory: create it, or mount it"
+    if os.path.ismount(place.prefix):
+        return (
+            f"{place.text} is a mount point, which is there although nothing is mounted: create a"
+            f" directory in it, such as {place.text.rstrip('/')}/objects, and name that"
+        )
+    return ""
 
 
 def _split(text: str) -> SplitResult:

@@ -10,7 +10,7 @@ from obstore.store import AzureStore, GCSStore, LocalStore, S3Store
 from magnetar_broker.server.object_stores import aws_profile
 from magnetar_broker.server.object_stores.credentials import Credentials
 from magnetar_broker.server.object_stores.obstore_objects import ObstoreObjects
-from magnetar_broker.server.object_stores.places import Place, PlaceRefused, missing_directory
+from magnetar_broker.server.object_stores.places import Place, PlaceRefused, unwritable_directory
 from magnetar_broker.server.object_stores.time_limits import TimeLimits
 from magnetar_storage.errors import Unavailable
 
@@ -40,8 +40,9 @@ def objects_of(place: Place, credentials: Credentials, limits: TimeLimits) -> Ob
         raise PlaceRefused(
             f"{place.text} cannot be opened ({type(error).__name__}): check {CHECK[place.scheme]}"
         ) from None
-    settle = _syncing(place.prefix) if place.scheme == "file" else None
-    return ObstoreObjects(place, store, once, settle)
+    if place.scheme != "file":
+        return ObstoreObjects(place, store, once)
+    return ObstoreObjects(place, store, once, _checking(place), _syncing(place.prefix))
 
 
 CHECK: Final = {
@@ -119,9 +120,10 @@ def _azure(
 def _directory(
     place: Place, credentials: Credentials, limits: TimeLimits, retries: int
 ) -> "ObjectStore":
+    # Not created: if its file system is not mounted, the parent one would fill up.  A mount point
+    # is opened for what is in it; it is refused by each write.
     if not os.path.isdir(place.prefix):
-        # Not created: if its file system is not mounted, the parent one would fill up.
-        raise PlaceRefused(missing_directory(place))
+        raise PlaceRefused(unwritable_directory(place))
     return LocalStore(place.prefix)
 
 
@@ -149,6 +151,17 @@ def _retry(limits: TimeLimits, retries: int) -> "RetryConfig":
         "retry_timeout": timedelta(seconds=limits.retry_seconds),
         "backoff": {"max_backoff": timedelta(seconds=5)},
     }
+
+
+def _checking(place: Place) -> Callable[[], None]:
+    """Return a function that raises `Unavailable` if nothing may be written to a directory."""
+
+    def check() -> None:
+        # promise: nothing is written to the file system around one that is not mounted
+        if why := unwritable_directory(place):
+            raise Unavailable(why)
+
+    return check
 
 
 def _syncing(root: str) -> Callable[[str], None]:

@@ -101,7 +101,7 @@ def warning_of_offload_place(settings: Settings) -> str:
     from magnetar_broker.server.object_stores.opening import trouble_with  # noqa: PLC0415
 
     trouble = trouble_with(place)
-    return trouble and f"ledgers can neither be offloaded nor read from there: {trouble}"
+    return trouble and f"ledgers cannot be offloaded: {trouble}"
 
 
 def worker_count(settings: Settings) -> int:

@@ -1,5 +1,7 @@
 """Opening places: what is refused at once, and what directories and credentials do."""
 
+import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +14,7 @@ from magnetar_broker.server.object_stores.credentials import Credentials
 from magnetar_broker.server.object_stores.opening import open_objects, trouble_with
 from magnetar_broker.server.object_stores.places import PlaceRefused
 from magnetar_storage.errors import AccessDenied, NoObject, Unavailable
-from magnetar_storage.objects.interfaces import Creation
+from magnetar_storage.objects.interfaces import Creation, Objects
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +102,47 @@ def test_a_directory_that_is_gone_has_no_missing_objects(tmp_path: Path) -> None
     for ask in (objects.size, objects.tag, lambda name: objects.read(name, 0, 1)):
         with pytest.raises(Unavailable, match="the directory is not there: mount it"):
             ask("a")
+
+
+WRITES: list[Callable[[Objects], object]] = [
+    lambda objects: objects.create("a", [b"x"]),
+    lambda objects: objects.replace("a", [b"x"], None),
+    lambda objects: objects.upload("a", 1, lambda offset, size: b"x"),
+]
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_a_directory_that_is_gone_is_not_created_again(
+    tmp_path: Path, write: Callable[[Objects], object]
+) -> None:
+    """Its file system was unmounted while the broker ran."""
+    directory = tmp_path / "tier"
+    directory.mkdir()
+    objects = open_objects(f"file://{directory}")
+    directory.rmdir()
+    with pytest.raises(Unavailable, match="is not a directory: create it, or mount it"):
+        write(objects)
+    assert not directory.exists()
+    directory.mkdir()
+    write(objects)
+    assert objects.read("a", 0, 1) == b"x"
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_a_mount_point_is_read_and_not_written(
+    tmp_path: Path, write: Callable[[Objects], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "b").write_bytes(b"x")
+    monkeypatch.setattr(os.path, "ismount", lambda path: path == str(tmp_path))
+    text = f"file://{tmp_path}"
+    why = f"{text} is a mount point, .* create a directory in it, such as {text}/objects"
+    assert re.match(why, trouble_with(text))
+    objects = open_objects(text)
+    with pytest.raises(Unavailable, match=why):
+        write(objects)
+    assert objects.read("b", 0, 1) == b"x"
+    objects.delete("b")
+    assert not list(objects.list(""))
 
 
 def test_what_is_written_to_a_directory_is_synced_with_its_names(
