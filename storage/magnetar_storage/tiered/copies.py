@@ -1,28 +1,22 @@
-"""The `SegmentCopies` of a broker: threads and read-ahead for each place, and names of objects."""
+"""The `SegmentCopies` of a broker: changes and reads of copies, and the names of objects."""
 
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol, TypeVar
 
 from magnetar_storage.errors import LogClosed, NoObject, Unavailable
 from magnetar_storage.interfaces import CopyCounts, SegmentCopy, SegmentId
-from magnetar_storage.local import footer
-from magnetar_storage.local import segment_file as segments
-from magnetar_storage.local.segment_writer import LocalReader, LocalSegment
+from magnetar_storage.local.segment_writer import LocalReader
 from magnetar_storage.objects.interfaces import Objects
-from magnetar_storage.objects.object_disk import ObjectDisk, StoredFile
 from magnetar_storage.runtime.disk import ReadableDisk
 from magnetar_storage.runtime.execution import Worker
 from magnetar_storage.tiered import copying, own_objects
-from magnetar_storage.tiered.read_ahead import ReadAhead
+from magnetar_storage.tiered.open_places import OpenPlace, OpenPlaces
+from magnetar_storage.tiered.place_threads import AllThreads, PlaceThreads
 
 T = TypeVar("T")
-W = TypeVar("W")
 
 AWAY_SECONDS: Final = 10
 """The time for which no change is tried in a place that could not be reached."""
-
-OpenPlace = Callable[[str], Objects]
-"""Opens the store of objects of a place; called in threads, `Unavailable` if that fails."""
 
 
 class FinishedFiles(Protocol):
@@ -48,15 +42,14 @@ class TieredCopies:
         nonce: Callable[[], str],
         uptime: Callable[[], float],
     ) -> None:
-        """`new_workers` returns threads, which work at the same time: each place has some for
-        uploads and others for reads, with `cache_bytes` read ahead.  Names of objects begin with
-        `prefix`, which no other data directory has, and end with a `nonce`, which never comes
-        twice.
+        """`new_workers` returns threads, which work at the same time: a place has some for uploads
+        and others for reads, and `cache_bytes` of all places are read ahead.  Names of objects
+        begin with `prefix`, which no other data directory has, and end with a `nonce`, which never
+        comes twice.
         """
         self._files = files
-        self._open_place = open_place
-        self._new_workers = new_workers
-        self._cache_bytes = cache_bytes
+        self._open = OpenPlaces(open_place)
+        self._threads = AllThreads(new_workers, cache_bytes)
         self._prefix = prefix
         self._nonce = nonce
         self._uptime = uptime
@@ -66,7 +59,7 @@ class TieredCopies:
     @property
     def counts(self) -> CopyCounts:
         """The numbers since the start of this process."""
-        ahead = [lane.ahead for place in self._places.values() for lane in place.lanes]
+        ahead = [lane.ahead for lane in self._threads.lanes]
         return CopyCounts(
             self._copied_bytes,
             self._copy_errors,
@@ -112,8 +105,9 @@ class TieredCopies:
         return await place.change(copy.name, job)
 
     async def reader(self, segment: SegmentId, copy: SegmentCopy) -> LocalReader:
-        """Open a copy with two requests, one for its trailer and one for its index."""
-        return await _of(self._place(copy.place).lanes, copy.name).reader(segment, copy)
+        """Open a copy in the thread that reads it."""
+        place = self._place(copy.place)
+        return await place.threads.lane(copy.name).reader(place, segment, copy)
 
     async def delete(self, copy: SegmentCopy) -> None:
         """Delete the object in a thread of the uploads, unless another directory may use it."""
@@ -135,35 +129,25 @@ class TieredCopies:
     def _place(self, text: str) -> "_Place":
         found = self._places.get(text)
         if found is None:
-            uploads, reads = self._new_workers(), self._new_workers()
-            found = _Place(text, self._open_place, uploads, reads, self._cache_bytes, self._uptime)
+            found = _Place(text, self._open, self._threads.assign(), self._uptime)
             self._places[text] = found
         return found
 
 
 class _Place:
-    """A store of objects with its threads: one that does not answer holds up no other."""
+    """A store of objects, and whether it could be reached."""
+
+    __slots__ = ("_away_until", "_open", "_uptime", "_why_away", "text", "threads")
 
     def __init__(
-        self,
-        text: str,
-        open_place: OpenPlace,
-        uploads: Sequence[Worker],
-        reads: Sequence[Worker],
-        cache_bytes: int,
-        uptime: Callable[[], float],
+        self, text: str, open_places: OpenPlaces, threads: PlaceThreads, uptime: Callable[[], float]
     ) -> None:
-        self._uploads = uploads
+        self.text = text
+        self.threads = threads
+        self._open = open_places
         self._uptime = uptime
         self._away_until = 0.0
         self._why_away = ""
-        self._text = text
-        self._open = open_place
-        self._objects: Objects | None = None
-        self.lanes = [
-            _Lane(worker, ReadAhead(self.objects, text, cache_bytes // len(reads)))
-            for worker in reads
-        ]
 
     async def change(self, name: str, job: Callable[[], T]) -> T:
         """Run a job on an object in a thread, behind all earlier ones on the object.
@@ -171,7 +155,7 @@ class _Place:
         For some seconds after the place could not be reached all jobs fail at once: very many may
         wait, and each would wait for its own answer.
         """
-        return await _of(self._uploads, name).run(lambda: self._attempt(job))
+        return await self.threads.upload(name).run(lambda: self._attempt(job))
 
     def _attempt(self, job: Callable[[], T]) -> T:
         if self._uptime() < self._away_until:
@@ -185,32 +169,5 @@ class _Place:
             raise
 
     def objects(self) -> Objects:
-        """Return the store, which the first call opens; called in any of the threads."""
-        # Two threads may open it at the same time; either result will do.
-        if self._objects is None:
-            self._objects = self._open(self._text)
-        return self._objects
-
-
-class _Lane:
-    """One thread that reads copies, with what it has read ahead."""
-
-    def __init__(self, worker: Worker, ahead: ReadAhead) -> None:
-        self.ahead = ahead
-        self._worker = worker
-
-    async def reader(self, segment: SegmentId, copy: SegmentCopy) -> LocalReader:
-        file = StoredFile(copy.name, copy.size)
-        disk = ObjectDisk(self.ahead, {segments.file_name(segment): file})
-
-        def load() -> LocalSegment:
-            index, _ = footer.load(disk, segment)
-            return LocalSegment(segment, index, index.offsets[-1], index.sealed())
-
-        return LocalReader(await self._worker.run(load), disk, self._worker)
-
-
-def _of(workers: Sequence[W], name: str) -> W:
-    """Return the worker of an object: always the same one, so that its jobs stay in order and its
-    read-ahead is used."""
-    return workers[hash(name) % len(workers)]
+        """Return the store; called in any of the threads."""
+        return self._open.get(self.text)

@@ -6,7 +6,7 @@ The pieces that were read last are kept, up to a limit of bytes.
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from magnetar_storage.errors import NoObject, Unavailable
 from magnetar_storage.objects.interfaces import Objects
@@ -33,16 +33,22 @@ class _Piece(NamedTuple):
         return self.start + len(self.data)
 
 
+class Place(Protocol):
+    """A store of objects."""
+
+    @property
+    def text(self) -> str:
+        """The name of the store, for errors."""
+
+    def objects(self) -> Objects:
+        """Return the store; called for each request."""
+
+
 class ReadAhead:
-    """Reads objects of one place; used in one thread."""
+    """Reads objects, of which no two have the same name; used in one thread."""
 
-    def __init__(self, objects: Callable[[], Objects], place: str, limit: int) -> None:
-        """Keep pieces of at most `limit` bytes together; `place` names the store in errors.
-
-        `objects` returns the store; it is called for each request.
-        """
-        self._objects = objects
-        self._place = place
+    def __init__(self, limit: Callable[[], int]) -> None:
+        """Keep pieces of at most `limit()` bytes together."""
         self._limit = limit
         self.kept_bytes = 0
         """The bytes of the pieces in memory."""
@@ -51,22 +57,25 @@ class ReadAhead:
         # By name and end, because that is where a reader in order continues.  The oldest is first.
         self._pieces: OrderedDict[tuple[str, int], _Piece] = OrderedDict()
 
-    def size(self, name: str) -> int:
-        """Return the size of an object."""
-        try:
-            return self._objects().size(name)
-        except NoObject as error:
-            raise self._missing(name) from error
+    def of(self, place: Place) -> "PlaceReads":
+        """Return the reads of one place."""
+        return PlaceReads(self, place)
 
-    def read(self, name: str, offset: int, size: int) -> bytes:
-        """Read up to `size` bytes; fewer only at the end of the object.
+    def exceeds_limit(self) -> bool:
+        """Return whether `trim` would drop anything; called in any thread."""
+        return self.kept_bytes > self._limit() and len(self._pieces) > 1
 
-        `Unavailable` if the object is missing: the place may be a wrong one, and what is listed
-        there must not be given up for that.
-        """
+    def trim(self) -> None:
+        """Drop the oldest pieces until the others keep within the limit."""
+        # The newest one stays, even if it is larger than the limit: it is about to be read.
+        while self.exceeds_limit():
+            self._drop(next(iter(self._pieces)))
+
+    def read(self, place: Place, name: str, offset: int, size: int) -> bytes:
+        """Read as `PlaceReads` does."""
         piece = self._containing(name, offset, size)
         if piece is None:
-            piece = self._fetched(name, offset, size)
+            piece = self._fetched(place, name, offset, size)
         start = offset - piece.start
         return piece.data[start : start + size]
 
@@ -78,7 +87,7 @@ class ReadAhead:
                 return piece
         return None
 
-    def _fetched(self, name: str, offset: int, size: int) -> _Piece:
+    def _fetched(self, place: Place, name: str, offset: int, size: int) -> _Piece:
         """Read a piece that begins with these bytes, and keep it."""
         before = self._before(name, offset)
         ahead = FIRST_BYTES if before is None else min(before.asked * GROWTH, MOST_BYTES)
@@ -86,10 +95,10 @@ class ReadAhead:
         # The rest of the piece before is not requested again.
         kept = b"" if before is None else before.data[offset - before.start :]
         try:
-            answer = self._objects().read(name, offset + len(kept), asked - len(kept))
+            answer = place.objects().read(name, offset + len(kept), asked - len(kept))
         except NoObject as error:
             self.read_errors += 1
-            raise self._missing(name) from error
+            raise _missing(place, name) from error
         except Unavailable:
             self.read_errors += 1
             raise
@@ -114,15 +123,39 @@ class ReadAhead:
             self._drop(key)
         self._pieces[key] = piece
         self.kept_bytes += len(piece.data)
-        # The newest one stays, even if it is larger than the limit: it is about to be read.
-        while self.kept_bytes > self._limit and len(self._pieces) > 1:
-            self._drop(next(iter(self._pieces)))
+        self.trim()
 
     def _drop(self, key: tuple[str, int]) -> None:
         self.kept_bytes -= len(self._pieces.pop(key).data)
 
-    def _missing(self, name: str) -> Unavailable:
-        return Unavailable(
-            f"object {name} is missing in {self._place}: check that the place is the right one, "
-            "and put the object back from a copy of it"
-        )
+
+class PlaceReads:
+    """The objects of one place as a `ReadAhead` reads them."""
+
+    __slots__ = ("_ahead", "_place")
+
+    def __init__(self, ahead: ReadAhead, place: Place) -> None:
+        self._ahead = ahead
+        self._place = place
+
+    def size(self, name: str) -> int:
+        """Return the size of an object."""
+        try:
+            return self._place.objects().size(name)
+        except NoObject as error:
+            raise _missing(self._place, name) from error
+
+    def read(self, name: str, offset: int, size: int) -> bytes:
+        """Read up to `size` bytes; fewer only at the end of the object.
+
+        `Unavailable` if the object is missing: the place may be a wrong one, and what is listed
+        there must not be given up for that.
+        """
+        return self._ahead.read(self._place, name, offset, size)
+
+
+def _missing(place: Place, name: str) -> Unavailable:
+    return Unavailable(
+        f"object {name} is missing in {place.text}: check that the place is the right one, "
+        "and put the object back from a copy of it"
+    )

@@ -50,7 +50,8 @@ class TieredStorage:
     managed_ledger_offload_max_threads: int = setting(
         Integer(1, 64),
         "Threads that upload ledgers to one place, and threads that read them there; in each "
-        "worker if there are several.",
+        "worker if there are several. Eight places have threads of their own; further ones share "
+        "them.",
         default=2,
         of_workers=True,
     )

@@ -16,7 +16,7 @@ from magnetar_storage.objects.interfaces import Objects
 from magnetar_storage.tiered.copies import TieredCopies
 
 READ_AHEAD_BYTES: Final = 64 << 20
-"""The most bytes of one place that a process keeps in memory to be read soon."""
+"""The most bytes of all places that a process keeps in memory to be read soon."""
 
 
 def copies_of(
