@@ -68,6 +68,7 @@ BY_PATH: Final = {
     "broker/server/data_directory/snapshots/test_snapshots.py": "broker smoke",
     "broker/server/processes/test_start.py::test_what_only_requests_need": "process",
     "broker/server/processes/test_start.py::test_the_first_requests": "process",
+    "broker/server/processes/test_start.py::test_a_request_of_the_admin_api": "process",
     "broker/server/processes/test_start.py::test_libraries_of_authentication": "process",
     "broker/server/supervision/test_supervisor.py": "process workers",
     "broker/server/tls/test_tls.py": "broker",

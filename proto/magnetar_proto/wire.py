@@ -11,11 +11,11 @@ from magnetar_proto.errors import BadCommand, LocalError
 MAX64: Final = (1 << 64) - 1
 TABLED: Final = 1 << 14
 
-# VARINTS[n] is n encoded; LOW14[n] is n as the two low bytes of a longer varint.
-VARINTS: Final = tuple(
-    bytes((n,)) if n < 128 else bytes((n & 127 | 128, n >> 7)) for n in range(TABLED)
-)
-LOW14: Final = tuple(bytes((n & 127 | 128, n >> 7 | 128)) for n in range(TABLED))
+VARINTS: Final = [bytes((n,)) if n < 128 else bytes((n & 127 | 128, n >> 7)) for n in range(TABLED)]
+"""The encoded values below TABLED."""
+LOW14: Final[list[bytes]] = []
+"""The same values as the two low bytes of longer varints.  `_low14` fills the list when it is first
+needed: it takes a megabyte, and an idle broker encodes no such value."""
 
 
 def encode_varint(value: int) -> bytes:
@@ -24,10 +24,16 @@ def encode_varint(value: int) -> bytes:
         return VARINTS[value]
     if not 0 <= value <= MAX64:
         raise LocalError(f"{value} does not fit an unsigned 64-bit field")
-    return LOW14[value & 0x3FFF] + encode_varint(value >> 14)
+    return (LOW14 or _low14())[value & 0x3FFF] + encode_varint(value >> 14)
 
 
-def stretch(value: int) -> tuple[tuple[bytes, ...], bytes, int]:
+def _low14() -> list[bytes]:
+    # One assignment, because another thread may use the list as soon as it is not empty.
+    LOW14[:] = [bytes((n & 127 | 128, n >> 7 | 128)) for n in range(TABLED)]
+    return LOW14
+
+
+def stretch(value: int) -> tuple[list[bytes], bytes, int]:
     """Return tables to encode values from `value` on while only their low bytes change.
 
     The result is the table of low bytes, by value modulo TABLED; the bytes that follow each; and
@@ -35,7 +41,7 @@ def stretch(value: int) -> tuple[tuple[bytes, ...], bytes, int]:
     """
     low = value % TABLED
     if value >= TABLED:
-        return LOW14, encode_varint(value >> 14), TABLED - low
+        return LOW14 or _low14(), encode_varint(value >> 14), TABLED - low
     return VARINTS, b"", (128 if low < 128 else TABLED) - low
 
 

@@ -16,12 +16,13 @@ from magnetar_broker.dispatch.consumer import Consumer, SubscribeRequest
 from magnetar_broker.placement.ownership import SoleOwner
 from magnetar_broker.producers.appender import PublishRun
 from magnetar_broker.producers.producer import ProducerRequest
-from magnetar_broker.server.admin.context import AdminContext, Pages
+from magnetar_broker.server.admin.context import AdminContext, Handler, Pages
 from magnetar_broker.server.admin.linked_owners import LinkedOwners
 from magnetar_broker.server.admin.owners import SoleProcess
-from magnetar_broker.server.admin.routes import ROUTES
+from magnetar_broker.server.admin.routes import ROUTES, NamedHandler
 from magnetar_broker.server.http.errors import refusal_of
 from magnetar_broker.server.http.messages import NO_CONTENT, Request, Response
+from magnetar_broker.server.http.table import Route
 from magnetar_broker.server.pages.health import HealthCheck
 from magnetar_broker.server.pages.linked_health import LinkedHealth
 from magnetar_broker.standalone import standalone
@@ -35,6 +36,12 @@ VOLATILE = "/admin/v2/non-persistent/public/default/volatile"
 SPACE = "/admin/v2/namespaces/public/default"
 BROKERS = "/admin/v2/brokers"
 NO_PAGES = cast(Pages, None)
+
+
+def handler_of(route: Route[Handler]) -> Handler:
+    """Return the function that answers a route; NamedHandler would need a thread to import it."""
+    handler = route.handler
+    return handler.load() if isinstance(handler, NamedHandler) else handler
 
 
 class World(LogWorld):
@@ -68,7 +75,7 @@ class World(LogWorld):
         request = Request(method, path, dict(pairs), {}, sent, 8080, pairs=pairs)
         try:
             route, parameters = ROUTES.find(method, path)
-            answer = route.handler(self.context, replace(request, parameters=parameters))
+            answer = handler_of(route)(self.context, replace(request, parameters=parameters))
             return self.do(cast(Coroutine[Any, Any, Response | None], answer)) or NO_CONTENT
         except Exception as error:
             return refusal_of(request, error)

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import h11
 
+from fakes.rest_world import handler_of
 from fakes.sessions import SessionWorld
 from fuzz.choices import Choices
 from fuzz.defects import DEFECTS
@@ -32,6 +33,8 @@ MOST_REQUESTS: Final = 64
 LOOP: Final = asyncio.new_event_loop()
 atexit.register(LOOP.close)
 DATE: Final = re.compile(rb"\r\nDate: [^\r]*", re.IGNORECASE)
+for route in ROUTES.routes:
+    handler_of(route)  # the requests run on no loop that could wait for the import
 
 
 class Wire(asyncio.Transport):

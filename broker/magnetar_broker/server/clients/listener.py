@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
+from mmap import mmap
 from socket import socket
 from typing import cast
 
@@ -309,7 +310,8 @@ class Listener:
         self._tls_ports: list[TlsPort] = []
         self.connections: set[ClientConnection] = set()
         # A read is handled before the next one begins, on whichever connection.
-        buffer = memoryview(bytearray(RECEIVE_BYTES))
+        # Its pages take memory when a read first fills them.
+        buffer = memoryview(mmap(-1, RECEIVE_BYTES))
         self._connect = partial(
             ClientConnection, broker, loop_timer, self.connections, buffer, upstreams
         )

@@ -6,6 +6,7 @@ from functools import partial
 import pytest
 
 from broker.server.admin.reading_handlers import attributes_of, query_of, reads_body
+from fakes.rest_world import handler_of
 from magnetar_broker.server.admin.context import AdminContext, Handler
 from magnetar_broker.server.admin.owners import Owners
 from magnetar_broker.server.admin.routes import ROUTES
@@ -42,7 +43,7 @@ def test_a_route_says_who_may_use_it(route: Route[Handler]) -> None:
 
 @each_route()
 def test_a_route_says_where_it_runs(route: Route[Handler]) -> None:
-    used = {BY_USE[name] for name in attributes_of(route.handler) if name in BY_USE}
+    used = {BY_USE[name] for name in attributes_of(handler_of(route)) if name in BY_USE}
     if used == BOTH:
         used = {Runs.ALL_THEN_OWNER}
     assert len(used) <= 1, f"{name_of(route)} runs in {used}: that needs a value of its own"
@@ -52,7 +53,7 @@ def test_a_route_says_where_it_runs(route: Route[Handler]) -> None:
 @each_route()
 def test_a_route_says_what_it_reads_from_the_query(route: Route[Handler]) -> None:
     declared = {parameter.name for parameter in route.endpoint.query}
-    read = query_of(route.handler)
+    read = query_of(handler_of(route))
     if "{topic}" not in route.endpoint.pattern:
         # By handlers that namespaces and topics have in common.
         read -= {APPLIED.name, GLOBAL.name} - declared
@@ -61,7 +62,7 @@ def test_a_route_says_what_it_reads_from_the_query(route: Route[Handler]) -> Non
 
 @each_route()
 def test_a_route_says_whether_it_reads_the_body(route: Route[Handler]) -> None:
-    in_body = reads_body(route.handler) and not _parameter_of_policy(route)
+    in_body = reads_body(handler_of(route)) and not _parameter_of_policy(route)
     assert (route.endpoint.body is not None) is in_body
 
 

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from fakes.rest_world import BROKERS, World, used
+from fakes.rest_world import BROKERS, World, handler_of, used
 from fakes.world import start
 from magnetar_broker.config import Settings
 from magnetar_broker.placement.bundle_splits import POSITIONS
@@ -43,7 +43,7 @@ def test_a_worker_that_does_not_answer_is_unhealthy() -> None:
     assert world.processes is not None
     world.processes.workers[1].joined.to_right.held = True
     route, _ = ROUTES.find("GET", "/admin/v2/brokers/health")
-    answering = route.handler(world.context, Request("GET", "", {}, {}, b"", 8080))
+    answering = handler_of(route)(world.context, Request("GET", "", {}, {}, b"", 8080))
     asked = start(cast(Coroutine[Any, Any, Response], answering))
     world.clock.pump()
     assert not asked.done()

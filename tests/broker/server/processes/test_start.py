@@ -73,6 +73,21 @@ def test_what_only_requests_need_is_loaded_before_a_fork_else_with_the_first_req
     assert ran.stdout.decode().split() == [str(are_loaded)] * 2
 
 
+def test_a_request_of_the_admin_api_loads_the_module_that_answers_it_and_no_other() -> None:
+    modules = ("brokers.clusters", "topics", "openapi")
+    program = (
+        "import sys\n"
+        "from magnetar_broker.server.admin.routes import NamedHandler\n"
+        "def loaded(): return [f'magnetar_broker.server.admin.{name}' in sys.modules "
+        f"for name in {modules}]\n"
+        "before = loaded()\n"
+        "NamedHandler('brokers.clusters.clusters').load()\n"
+        "print(*before, *loaded())"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, check=True)
+    assert ran.stdout.decode().split() == [*["False"] * 3, "True", "False", "False"]
+
+
 def test_the_first_requests_load_no_libraries_that_they_do_not_use() -> None:
     program = (
         "import sys, magnetar_broker.server.processes.daemon, magnetar_broker.server.admin.routes, "
