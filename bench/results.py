@@ -87,7 +87,7 @@ class Results:
 
     @property
     def servers(self) -> list[str]:
-        """Return the measured servers, in the order of `SERVERS`; the subject is first."""
+        """The measured servers, in the order of `SERVERS`; the subject is first."""
         measured = {name for row in self.measures.values() for name in row}
         return [name for name in SERVERS if name in measured]
 

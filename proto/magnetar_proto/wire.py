@@ -12,7 +12,7 @@ MAX64: Final = (1 << 64) - 1
 TABLED: Final = 1 << 14
 
 VARINTS: Final = [bytes((n,)) if n < 128 else bytes((n & 127 | 128, n >> 7)) for n in range(TABLED)]
-"""The encoded values below TABLED."""
+"""The varints of all values below TABLED, by value."""
 LOW14: Final[list[bytes]] = []
 """The same values as the two low bytes of longer varints.  `_low14` fills the list when it is first
 needed: it takes a megabyte, and an idle broker encodes no such value."""

@@ -220,6 +220,6 @@ class FaultyObjects:
 
 
 def _ignoring_refusal(act: Callable[[], object]) -> None:
-    """Act without anyone who would be told that a condition did not hold."""
+    """Act, and tell nobody if a condition did not hold."""
     with suppress(ObjectChanged):
         act()

@@ -21,10 +21,10 @@ class Fate(Enum):
 
     ANSWERED = auto()
     LOST = auto()
-    """It takes place, or is refused, but the answer is lost."""
+    """The write takes place, or is refused, but the answer is lost."""
     NOT_MADE = auto()
     LATE = auto()
-    """No answer comes; it takes place, or is refused, `late_seconds` later."""
+    """No answer comes; the write takes place, or is refused, `late_seconds` later."""
 
 
 class Landed(NamedTuple):

@@ -28,7 +28,7 @@ class Blocker(StrEnum):
     NO_PERMITS = "no_permits"
     """No consumer that may receive has permits."""
     SLOW_CONNECTION = "slow_connection"
-    """The consumers' connections are full."""
+    """The output buffers of the consumers' connections are full."""
     UNACKED_CONSUMER = "unacked_consumer"
     """Every consumer reached its limit of unacknowledged messages."""
     UNACKED_SUBSCRIPTION = "unacked_subscription"
@@ -46,9 +46,9 @@ class Blocker(StrEnum):
     RATE = "rate"
     """A dispatch rate is used up for the moment."""
     TRANSACTION = "transaction"
-    """All that is left lies behind the first message of an open transaction."""
+    """All entries that are left lie behind the first message of an open transaction."""
     DELAY = "delay"
-    """All that is left is delayed."""
+    """All entries that are left are delayed."""
     SWITCHING = "switching"
     """The active consumer has just changed."""
     READING = "reading"
@@ -58,7 +58,7 @@ class Blocker(StrEnum):
     DAMAGE = "damage"
     """The next entries are damaged or missing."""
     CAUGHT_UP = "caught_up"
-    """Everything has been delivered."""
+    """All entries have been delivered."""
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ Parts = dict[int, None]
 class ChunkedMessages:
     """The owners of messages that were delivered in part, and the chunks that wait for them.
 
-    A chunk whose beginning no consumer has (acknowledged, trimmed or lost) goes to any consumer,
-    like a beginning.
+    If no consumer has the first chunk of a message, because it was acknowledged, trimmed or lost,
+    the next chunk goes to any consumer, as a first chunk does.
     """
 
     def __init__(self) -> None:

@@ -34,8 +34,8 @@ class ListedObjects(NamedTuple):
 
     places: set[str]
     names: set[str]
-    """Their names, whichever place they are in: no two objects have the same one, and one store
-    may have several places."""
+    """The names of the copies, whichever place they are in: no two objects have the same name, and
+    one store may have several places."""
 
     def add(self, record: LogRecord) -> None:
         for copy in (*_copies(record), *record.copy_trash):

@@ -265,7 +265,7 @@ class Directory:
         )
 
     async def parts(self, name: TopicName) -> list[TopicName]:
-        """Return the partitions of a partitioned topic; any other topic alone."""
+        """Return the partitions of a partitioned topic, or the topic itself if it has none."""
         count = 0 if name.partition >= 0 else await self.catalogue.partitions(name)
         return [name.with_partition(index) for index in range(count)] or [name]
 

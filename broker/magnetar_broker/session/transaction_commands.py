@@ -1,6 +1,6 @@
-"""Commands of transactions to their coordinators.
+"""Passes the commands of transactions to their coordinators.
 
-Refusals travel in the answers' own fields, but where transactions are off.
+A refusal is a field of the answer to the command, unless transactions are off.
 """
 
 from collections.abc import Awaitable, Callable

@@ -99,7 +99,7 @@ class TopicRates:
 
     @property
     def publish_waits(self) -> int:
-        """Return the number of times that connections waited for the topic's own rate."""
+        """The number of times that connections waited for the topic's own rate."""
         return sum(limit.waits for limit in self.publish if limit.scope == "topic")
 
     def release_publishers(self, still: "TopicRates | None" = None) -> None:

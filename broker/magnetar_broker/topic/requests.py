@@ -27,7 +27,7 @@ class TopicRequests:
     def __init__(self, topic_host: LocalTopicHost, clock: Clock) -> None:
         self._topic_host = topic_host
         self._in_change: Counter[TopicName] = Counter()
-        """The topics that requests are about, and the number of these requests."""
+        """The number of requests in progress for each topic."""
         self._changed = Waiters(clock)
 
     def serve(self, link: Link) -> None:

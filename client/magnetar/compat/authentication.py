@@ -37,7 +37,7 @@ class AuthenticationToken(Authentication):
     @translated
     def __init__(self, token: str | Callable[[], str]) -> None:
         if not (isinstance(token, str) or callable(token)):
-            raise ValueError(f"token must be text or a function, but is {type(token).__name__}")
+            raise ValueError(f"token: expected a str or a function, got {type(token).__name__}")
         self.auth = auth.Token(token)
 
 

@@ -166,7 +166,9 @@ class Consumer(Receiving):
         """Return the id of the topic's last message."""
         found = self._facade.run(self._facade.wrapped.last_message_ids)
         if len(found) != 1:
-            raise OperationNotSupported(f"{self.topic()} has {len(found)} partitions, each its own")
+            raise OperationNotSupported(
+                f"{self.topic()} has {len(found)} partitions, each with a last message of its own"
+            )
         ((topic, last),) = found.items()
         return MessageId._of(last, topic)
 

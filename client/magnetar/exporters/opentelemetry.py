@@ -85,7 +85,7 @@ class TracingProducer(ProducerInterceptor):
         message_id: MessageId | None,
         error: BaseException | None,
     ) -> None:
-        """End the span, with the message id or the error."""
+        """End the span of the message, with its id or with the error that prevented the receipt."""
         carried = trace.get_current_span(propagate.extract(message.properties, Context()))
         span = self._open.pop(carried.get_span_context().span_id, None)
         if span is None:

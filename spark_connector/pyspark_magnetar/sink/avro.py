@@ -24,7 +24,7 @@ ROOT = "topLevelRecord"
 NULL, PRESENT = b"\x00", b"\x02"
 """The first byte of a nullable field: the index in the union of null and its type."""
 DECIMAL_BYTES = 16
-"""The width of Arrow's decimal numbers; leading bytes of the sign are allowed."""
+"""The width of Arrow's decimal numbers; Avro allows leading bytes that only repeat the sign."""
 
 WHOLE: dict[type[T.DataType], Any] = {
     T.ByteType: "int",

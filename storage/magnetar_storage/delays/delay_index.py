@@ -32,7 +32,7 @@ RUN = 1 << 15
 STEP = BLOCK
 """The most delays that `release` returns, and the words of a run that are loaded in a turn."""
 MERGED = 4
-"""This many runs that have at most `RUN` delays left together are merged."""
+"""The number of runs that are merged when they have at most `RUN` delays left together."""
 
 
 class DelayIndex:

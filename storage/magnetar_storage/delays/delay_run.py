@@ -139,7 +139,7 @@ async def load_run(store: SegmentStore, segment: SegmentId) -> Loaded | None:
         starts = [number * WORD for number in unpack_from(f"<{n}q", data, at)]
         words = list(zip(starts, unpack_from(f"<{n}Q", data, at + 8 * n), strict=True))
         if not words:
-            raise StructError("it lists no offsets")
+            raise StructError("the header lists no offsets")
     except StructError as error:
         raise Corrupt("delays", 0, f"no header of a run: {error}", segment, 0, 0) from error
     # The header was written first, and a crash kept some blocks from being written.

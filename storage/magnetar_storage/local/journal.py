@@ -152,7 +152,7 @@ class CommitRound:
 
 
 class JournalPosition(NamedTuple):
-    """A place between two rounds."""
+    """A place between two rounds of the journal."""
 
     file: int
     offset: int

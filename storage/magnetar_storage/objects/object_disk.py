@@ -13,7 +13,7 @@ class StoredFile(NamedTuple):
     name: str
     """The name of the object."""
     size: int
-    """Its size, which is known: asking the store would cost a request for each read."""
+    """The size of the object, which is known: asking the store would cost a request a read."""
 
 
 class ObjectDisk:

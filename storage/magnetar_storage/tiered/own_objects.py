@@ -64,7 +64,7 @@ def about(objects: Objects, prefix: str) -> About:
     found = {one.name: one.modified_ms for one in objects.list(f"{prefix}/about/")}
     now_ms = found.get(_clock(prefix))
     if now_ms is None:
-        raise Unavailable(f"the store of objects does not list {_clock(prefix)}, just written")
+        raise Unavailable(f"the store of objects does not list the new {_clock(prefix)}")
     return About(found.get(_shared(prefix), -1), found.get(_noticed(prefix)), now_ms)
 
 

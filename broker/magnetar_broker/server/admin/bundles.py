@@ -36,7 +36,7 @@ RANGE = re.compile(r"0x[0-9a-fA-F]{8}_0x[0-9a-fA-F]{8}")
 
 
 async def bundles(context: AdminContext, request: Request) -> Response:
-    """The boundaries of a namespace's bundles."""
+    """Return the boundaries of a namespace's bundles."""
     directory, name = await namespace_in(context, request)
     return json_response(bundles_json(await directory.bundles.stored.of(name)))
 
@@ -146,7 +146,7 @@ async def _hashes(directory: Directory, namespace: str) -> dict[TopicName, int]:
 
 
 async def positions(context: AdminContext, request: Request) -> Response:
-    """The hashes of the topics of a bundle; if the query has `topics`, only of these."""
+    """Return the hashes of the topics of a bundle; if the query has `topics`, only of these."""
     directory = serving(context)
     name, bundle = await existing_namespace(directory, request), request.part("bundle")
     known = await directory.bundles.stored.of(name)

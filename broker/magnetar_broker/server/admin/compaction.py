@@ -17,7 +17,7 @@ async def compact(context: AdminContext, request: Request) -> None:
 
 
 async def status(context: AdminContext, request: Request) -> Response:
-    """The status of the last compaction since the topic was loaded."""
+    """Return the status of the last compaction since the topic was loaded."""
     name = topic_of(request)
     await _check(serving(context), name)
     return json_response(await context.owners.ask(compaction_status, name))

@@ -7,7 +7,7 @@ from magnetar_proto.names import TopicName
 
 
 async def lookup(context: AdminContext, request: Request) -> Response:
-    """The broker that serves a topic; 404 if the topic does not exist and is not created by use."""
+    """Return the broker that serves a topic; 404 if it does not exist and is not created by use."""
     directory, topic = serving(context), topic_of(request)
     with directory.lookup():
         await directory.namespaces.require(topic.namespace_name)
@@ -42,7 +42,7 @@ async def _require_topic(directory: Directory, topic: TopicName) -> None:
 
 
 async def bundle(context: AdminContext, request: Request) -> Response:
-    """The bundle of a topic, whether or not the topic exists."""
+    """Return the bundle of a topic, whether or not the topic exists."""
     directory, topic = serving(context), topic_of(request)
     bundles = await directory.bundles.stored.of(topic.namespace_name)
     return text_response(bundles.of(topic))

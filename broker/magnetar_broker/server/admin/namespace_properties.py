@@ -12,7 +12,7 @@ from magnetar_broker.server.http.messages import Request, Response, json_respons
 
 
 async def properties(context: AdminContext, request: Request) -> Response:
-    """All properties of a namespace."""
+    """Return all properties of a namespace."""
     directory = serving(context)
     stored = await directory.namespaces.get(await existing_namespace(directory, request))
     return json_response(stored.properties)
@@ -32,7 +32,7 @@ async def clear_properties(context: AdminContext, request: Request) -> None:
 
 
 async def property_(context: AdminContext, request: Request) -> Response:
-    """The value of one property as plain text; empty if it is not set."""
+    """Return the value of one property as plain text; empty if it is not set."""
     directory = serving(context)
     stored = await directory.namespaces.get(await existing_namespace(directory, request))
     key = request.part("key")

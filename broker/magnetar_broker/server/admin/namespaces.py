@@ -36,7 +36,7 @@ MAX_DIGITS = 10
 
 
 async def namespaces(context: AdminContext, request: Request) -> Response:
-    """The namespaces of a tenant."""
+    """Return the namespaces of a tenant."""
     directory = serving(context)
     tenant = request.part("tenant")
     if not is_name(tenant):
@@ -46,7 +46,7 @@ async def namespaces(context: AdminContext, request: Request) -> Response:
 
 
 async def namespace(context: AdminContext, request: Request) -> Response:
-    """A namespace with its bundles, properties and policies."""
+    """Return a namespace with its bundles, properties and policies."""
     directory, name = await namespace_in(context, request)
     stored = await directory.namespaces.get(name)
     cluster = directory.settings.cluster_name

@@ -13,7 +13,7 @@ from magnetar_proto.names import TopicName
 
 
 async def buffer_stats(context: AdminContext, request: Request) -> Response:
-    """The number of open transactions in a topic, and the position up to which it is read."""
+    """Return the number of a topic's open transactions, and the position up to which it is read."""
     topic, lows = await _topic(context, request), request.flag("lowWaterMarks")
     return json_response(await context.owners.ask(operations.buffer_stats, topic, lows))
 
@@ -27,13 +27,13 @@ async def buffer_internal_stats(context: AdminContext, request: Request) -> Resp
 
 
 async def in_buffer(context: AdminContext, request: Request) -> Response:
-    """The position of an open transaction's first message, or whether it was aborted."""
+    """Return the position of an open transaction's first message, or whether it was aborted."""
     topic, txn = await _topic(context, request), _txn(request)
     return json_response(await context.owners.ask(operations.in_buffer, topic, *txn))
 
 
 async def pending_ack_stats(context: AdminContext, request: Request) -> Response:
-    """The number of open transactions that have acknowledged messages of a subscription."""
+    """Return the number of open transactions that have acknowledged messages of a subscription."""
     topic, lows = await _topic(context, request), request.flag("lowWaterMarks")
     name = subscription_of(request)
     return json_response(await context.owners.ask(operations.pending_ack_stats, topic, name, lows))
@@ -49,13 +49,13 @@ async def pending_ack_internal_stats(context: AdminContext, request: Request) ->
 
 
 async def in_pending_acks(context: AdminContext, request: Request) -> Response:
-    """The acknowledgements of a subscription that an open transaction has made."""
+    """Return the acknowledgements of a subscription that an open transaction has made."""
     topic, name, txn = await _topic(context, request), subscription_of(request), _txn(request)
     return json_response(await context.owners.ask(operations.in_pending_acks, topic, name, *txn))
 
 
 async def position_in_pending_acks(context: AdminContext, request: Request) -> Response:
-    """Whether a message is pending in a transaction (PendingAck), or acknowledged (MarkDelete)."""
+    """Return whether a message is pending in a transaction (PendingAck) or settled (MarkDelete)."""
     topic, name = await _topic(context, request), subscription_of(request)
     ledger, entry = (number_of(request, each, LONG) for each in ("ledger", "entry"))
     asked = request.query.get("batchIndex", "")

@@ -34,7 +34,7 @@ LONGEST_ROLE = 256
 
 
 async def of_namespace(context: AdminContext, request: Request) -> Response:
-    """The actions that each role may do with all topics of a namespace."""
+    """Return the actions that each role may do with all topics of a namespace."""
     permissions, namespace = await _in_namespace(context, request)
     return json_response(await permissions.of_namespace(namespace))
 
@@ -56,7 +56,7 @@ async def revoke(context: AdminContext, request: Request) -> None:
 
 
 async def of_subscriptions(context: AdminContext, request: Request) -> Response:
-    """The roles that may use the subscriptions of a namespace, where not everyone may."""
+    """Return the roles that may use the subscriptions of a namespace, where not everyone may."""
     permissions, namespace = await _in_namespace(context, request)
     return json_response(await permissions.of_subscriptions(namespace))
 
@@ -83,7 +83,7 @@ async def revoke_subscription(context: AdminContext, request: Request) -> None:
 
 
 async def of_topic(context: AdminContext, request: Request) -> Response:
-    """The actions that each role may do with a topic, also by its namespace."""
+    """Return the actions that each role may do with a topic, also by its namespace."""
     permissions, topic = await _on_topic(context, request)
     return json_response(await permissions.of_topic(topic))
 

@@ -8,7 +8,7 @@ from magnetar_broker.server.http.messages import Refused
 from magnetar_proto.names import TopicName
 
 MAX_PROPERTIES = 64 * 1024
-"""The most characters in all names and values together."""
+"""The most characters in the names and values of all properties of an object together."""
 
 
 def no_namespace(namespace: str) -> Refused:

@@ -21,7 +21,7 @@ PROMETHEUS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 async def metrics(context: AdminContext, request: Request) -> Response:
-    """The page for Prometheus."""
+    """Return the page for Prometheus."""
     page = await context.page.scrape(request)
     if page is None:
         return refusal(503, "the client closed the connection before the page was made")
@@ -29,7 +29,7 @@ async def metrics(context: AdminContext, request: Request) -> Response:
 
 
 async def openapi(context: AdminContext, request: Request) -> Response:
-    """The description of all routes, as OpenAPI 3.1."""
+    """Return the description of all routes, as OpenAPI 3.1."""
     return json_response(_description())
 
 

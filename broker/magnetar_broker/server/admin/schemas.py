@@ -27,12 +27,12 @@ MAX_VERSION_DIGITS = 19
 
 
 async def latest(context: AdminContext, request: Request) -> Response:
-    """The latest version of a topic's schema."""
+    """Return the latest version of a topic's schema."""
     return await _version(context, request, None)
 
 
 async def version(context: AdminContext, request: Request) -> Response:
-    """The version of a topic's schema that the path names."""
+    """Return the version of a topic's schema that the path names."""
     number = request.part("version")
     if not (number.isascii() and number.removeprefix("-").isdecimal()):
         raise Refused(400, f"version is {number!r}: expected a whole number")
@@ -49,13 +49,13 @@ async def _version(context: AdminContext, request: Request, number: int | None) 
 
 
 async def versions(context: AdminContext, request: Request) -> Response:
-    """All versions of a topic's schema, the oldest first."""
+    """Return all versions of a topic's schema, the oldest first."""
     found = await serving(context).schemas.versions(topic_of(request))
     return json_response({"getSchemaResponses": [_as_json(one) for one in found]})
 
 
 async def metadata(context: AdminContext, request: Request) -> Response:
-    """The numbers of all versions, empty without a schema; ledger and entry are always -1."""
+    """Return the numbers of all versions, none without a schema; ledger and entry are always -1."""
     found = await serving(context).schemas.versions(topic_of(request))
     entries = [{"ledgerId": -1, "entryId": -1, "version": one.number} for one in found]
     if not entries:
@@ -94,7 +94,7 @@ async def compatibility(context: AdminContext, request: Request) -> Response:
 
 
 async def number(context: AdminContext, request: Request) -> Response:
-    """The number of the version with the same schema, -1 if there is none."""
+    """Return the number of the version with the same schema, -1 if there is none."""
     directory, topic = serving(context), topic_of(request)
     with _refusals():
         found = await directory.schemas.number_of(topic, _sent(request))

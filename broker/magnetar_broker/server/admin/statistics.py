@@ -25,14 +25,14 @@ MAX_KEY_BYTES = 64 << 10
 
 
 async def stats(context: AdminContext, request: Request) -> Response:
-    """The statistics of a topic, or of one partition."""
+    """Return the statistics of a topic, or of one partition."""
     topic = await _single(context, request, "partitioned-stats")
     (found,) = await _stats_of(context, request, [topic])
     return json_response(found)
 
 
 async def partitioned_stats(context: AdminContext, request: Request) -> Response:
-    """The statistics of a partitioned topic, added up, and with `perPartition` each partition's."""
+    """Return the sums over all partitions; with `perPartition`, also the figures of each."""
     topic, parts = await _partitioned(context, request)
     found = await _stats_of(context, request, parts)
     each = (
@@ -73,7 +73,7 @@ async def _owners(directory: Directory, request: Request, topics: list[TopicName
 
 
 async def internal(context: AdminContext, request: Request) -> Response:
-    """The ledgers and cursors of a topic, or of one partition."""
+    """Return the ledgers and cursors of a topic, or of one partition."""
     topic = await _single(context, request, "partitioned-internalStats")
     found = await context.owners.ask(operations.internal, topic, request.flag("metadata"))
     if found is None:
@@ -82,7 +82,7 @@ async def internal(context: AdminContext, request: Request) -> Response:
 
 
 async def partitioned_internal(context: AdminContext, request: Request) -> Response:
-    """The ledgers and cursors of each partition."""
+    """Return the ledgers and cursors of each partition."""
     topic, parts = await _partitioned(context, request)
     metadata, ask = request.flag("metadata"), context.owners.ask
     found = {str(part): await ask(operations.internal, part, metadata) for part in parts}
@@ -91,7 +91,7 @@ async def partitioned_internal(context: AdminContext, request: Request) -> Respo
 
 
 async def info(context: AdminContext, request: Request) -> Response:
-    """The stored record of a topic, or of each partition of it."""
+    """Return the stored record of a topic, or of each partition of it."""
     directory, topic = serving(context), await _persistent(context, request)
     parts, ask = await directory.parts(topic), context.owners.ask
     if parts == [topic]:
@@ -150,19 +150,19 @@ def _is_on(value: str | None) -> bool:
 
 
 async def why(context: AdminContext, request: Request) -> Response:
-    """The reason why a subscription delivers nothing, for each partition of a partitioned topic."""
+    """Return the reason why a subscription delivers nothing, for each partition of its topic."""
     found = await _of_each(context, request, operations.why)
     return json_response(found)
 
 
 async def key_hash(context: AdminContext, request: Request) -> Response:
-    """The hash of a key, and the consumer that gets its messages."""
+    """Return the hash of a key, and the consumer that gets its messages."""
     key = _key(request)
     return json_response(await _of_each(context, request, operations.key_hash, key))
 
 
 async def draining(context: AdminContext, request: Request) -> Response:
-    """The draining hashes of a Key_Shared subscription, with the messages that hold them."""
+    """Return the draining hashes of a Key_Shared subscription, with the messages that hold them."""
     topic = await _persistent(context, request)
     if topic.partition < 0 and await serving(context).catalogue.partitions(topic):
         raise Refused(405, f"{topic} is partitioned: ask for draining hashes of each partition")

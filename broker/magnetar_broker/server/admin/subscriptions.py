@@ -25,7 +25,7 @@ EARLIEST, LATEST = MessagePosition(ENDS["earliest"]), MessagePosition(ENDS["late
 
 
 async def subscriptions(context: AdminContext, request: Request) -> Response:
-    """The names of a topic's subscriptions; for a partitioned topic, those of all partitions."""
+    """Return the names of a topic's subscriptions, or of those of all its partitions."""
     directory, topic = await topic_in(context, request)
     found: set[str] = set()
     for part in await _used(directory, topic):
@@ -88,7 +88,7 @@ async def delete(context: AdminContext, request: Request) -> None:
 
 
 async def properties(context: AdminContext, request: Request) -> Response:
-    """The properties of a subscription."""
+    """Return the properties of a subscription."""
     merged: dict[str, str] = {}
     for _, found in await _properties(context, request):
         merged |= found

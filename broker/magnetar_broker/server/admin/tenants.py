@@ -10,12 +10,12 @@ from magnetar_broker.server.http.messages import Refused, Request, Response, jso
 
 
 async def tenants(context: AdminContext, request: Request) -> Response:
-    """The names of all tenants."""
+    """Return the names of all tenants."""
     return json_response(await serving(context).tenants.names())
 
 
 async def tenant(context: AdminContext, request: Request) -> Response:
-    """The admin roles of a tenant and its allowed clusters."""
+    """Return the admin roles of a tenant and its allowed clusters."""
     found = await serving(context).tenants.get(_name(request))
     return json_response(found.fields())
 

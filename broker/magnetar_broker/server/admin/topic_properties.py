@@ -19,7 +19,7 @@ Properties = dict[str, str]
 
 
 async def properties(context: AdminContext, request: Request) -> Response:
-    """All properties of a topic."""
+    """Return all properties of a topic."""
     directory, topic = serving(context), await _persistent(context, request)
     found = await directory.catalogue.partitioned(topic) if topic.partition < 0 else None
     if found is not None:

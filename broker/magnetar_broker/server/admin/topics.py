@@ -32,7 +32,7 @@ MAX_PARTITIONS = 10_000
 
 
 async def topics(context: AdminContext, request: Request) -> Response:
-    """The topics of a namespace, with each partition; only those of `bundle` if that is given."""
+    """Return the topics of a namespace, with each partition; with `bundle`, those of the bundle."""
     directory, namespace = await namespace_in(context, request)
     persistent = request.parameters["domain"] == "persistent"
     with directory.lookup():
@@ -45,7 +45,7 @@ async def topics(context: AdminContext, request: Request) -> Response:
 
 
 async def non_persistent_topics_of_bundle(context: AdminContext, request: Request) -> Response:
-    """The non-persistent topics of a bundle."""
+    """Return the non-persistent topics of a bundle."""
     directory, namespace = await namespace_in(context, request)
     bundles = await directory.bundles.stored.of(namespace)
     wanted = request.part("bundle")
@@ -55,7 +55,7 @@ async def non_persistent_topics_of_bundle(context: AdminContext, request: Reques
 
 
 async def topics_of_namespace(context: AdminContext, request: Request) -> Response:
-    """The topics of a namespace by `mode`: PERSISTENT (default), NON_PERSISTENT or ALL."""
+    """Return the topics of a namespace by `mode`: PERSISTENT (default), NON_PERSISTENT or ALL."""
     directory = serving(context)
     mode = request.query.get("mode", "PERSISTENT")
     if mode not in ("PERSISTENT", "NON_PERSISTENT", "ALL"):
@@ -79,7 +79,7 @@ async def _names(
 
 
 async def partitioned_topics(context: AdminContext, request: Request) -> Response:
-    """The partitioned topics of a namespace, without their partitions."""
+    """Return the partitioned topics of a namespace, without their partitions."""
     directory, namespace = await namespace_in(context, request)
     domain = request.parameters["domain"]
     names = await directory.catalogue.partitioned_topics(namespace, domain)
@@ -166,7 +166,7 @@ def _partitioned_of(request: Request) -> Partitioned:
 
 
 async def partitions(context: AdminContext, request: Request) -> Response:
-    """The number of partitions, 0 for none; `checkAllowAutoCreation` may create the topic."""
+    """Return the number of partitions, or 0; `checkAllowAutoCreation` may create the topic."""
     directory, topic = serving(context), topic_of(request)
     create_it = request.flag("checkAllowAutoCreation")
     if not create_it:

@@ -21,14 +21,14 @@ from magnetar_proto.names import TopicName
 
 
 async def coordinators(context: AdminContext, request: Request) -> Response:
-    """The coordinators, each with the address of the broker that has it."""
+    """Return the coordinators, each with the address of the broker that has it."""
     url = serving(context).ownership.service_url
     found = range(await _number(context))
     return json_response([{"id": number, "brokerServiceUrl": url} for number in found])
 
 
 async def coordinator_stats(context: AdminContext, request: Request) -> Response:
-    """Figures of all coordinators by their ids, or only of the one that `coordinatorId` names."""
+    """Return figures of all coordinators by their ids, or of the one that `coordinatorId` names."""
     asked = request.query.get("coordinatorId")
     if asked is not None:
         partition = await _partition(context, _number_in(asked, "coordinatorId"))
@@ -41,7 +41,7 @@ async def coordinator_stats(context: AdminContext, request: Request) -> Response
 
 
 async def coordinator_internal_stats(context: AdminContext, request: Request) -> Response:
-    """The location of a coordinator's log."""
+    """Return the location of a coordinator's log."""
     partition = await _partition(context, number_of(request, "coordinator", LONG))
     return json_response(
         await context.owners.ask(
@@ -66,7 +66,7 @@ async def scale(context: AdminContext, request: Request) -> None:
 
 
 async def slow_transactions(context: AdminContext, request: Request) -> Response:
-    """The open transactions that were begun at least a number of milliseconds ago, by their ids."""
+    """Return the transactions that have been open for a number of milliseconds or more, by id."""
     older_ms = number_of(request, "timeout", LONG)
     asked = request.query.get("coordinatorId")
     numbers = (
@@ -80,7 +80,7 @@ async def slow_transactions(context: AdminContext, request: Request) -> Response
 
 
 async def transaction_metadata(context: AdminContext, request: Request) -> Response:
-    """The state of a transaction that has not ended, and its topics and subscriptions."""
+    """Return the state of a transaction that has not ended, and its topics and subscriptions."""
     partition, least = await _transaction(context, request)
     found = await context.owners.ask(transactions.transaction, partition, least)
     txn = partition.partition, least

@@ -67,7 +67,7 @@ class Upstreams:
 
 
 class UpstreamSocket(asyncio.Protocol):
-    """This worker's end of the pair; implements the upstream's `Channel`."""
+    """The end of a socket pair that this worker keeps; implements the upstream's `Channel`."""
 
     def __init__(
         self, upstream: Upstream, run: Callable[..., None], address: str, receiving: HeldBytes

@@ -60,7 +60,7 @@ def another(former: ObjectPrefix) -> ObjectPrefix:
 
 
 async def forget_formers(metadata: MetadataStore, prefix: ObjectPrefix) -> None:
-    """Store the prefix without the formers, which have been told of this directory."""
+    """Store the prefix without those of its originals, which have been told of this directory."""
     await metadata.put(OBJECTS, encoded(ObjectPrefix(prefix.own)))
 
 

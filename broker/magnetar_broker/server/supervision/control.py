@@ -20,7 +20,7 @@ MAX_SOCKETS = 16
 
 @dataclass(frozen=True)
 class Peer:
-    """To a child: another process has started, and these stream sockets lead to it.
+    """Tells a child that another process has started, and brings the sockets that lead to it.
 
     A higher generation of the same process replaces the lower one, which has ended.  The
     receiver closes the sockets.
@@ -33,9 +33,9 @@ class Peer:
     link: socket
     """The socket for requests and answers, in both directions."""
     clients_out: socket | None = None
-    """Between workers: the socket that passes clients to that worker."""
+    """The socket that passes clients to that worker; None unless both are workers."""
     clients_in: socket | None = None
-    """Between workers: the socket that brings clients from that worker."""
+    """The socket that brings clients from that worker; None unless both are workers."""
 
     @property
     def sockets(self) -> list[socket]:
@@ -45,45 +45,47 @@ class Peer:
 
 @dataclass(frozen=True)
 class Stop:
-    """To a child: finish and return from `run`.  The end of the control socket reads as this too,
-    so that no child outlives the supervisor."""
+    """Asks a child to finish and to return from `run`.
+
+    The end of the control socket is read as this message, so that no child outlives the supervisor.
+    """
 
     reason: str
 
 
 @dataclass(frozen=True)
 class Drain:
-    """To the controller: let other workers own all bundles of this worker, until `Undrain`."""
+    """Asks the controller to let other workers own all bundles of this one, until `Undrain`."""
 
     worker: int
 
 
 @dataclass(frozen=True)
 class Drained:
-    """To the supervisor: the answer to `Drain`."""
+    """Answers `Drain`: the worker owns no bundle any more."""
 
     worker: int
 
 
 @dataclass(frozen=True)
 class Undrain:
-    """To the controller: give the worker back the bundles that it owned before `Drain`."""
+    """Asks the controller to give the worker back the bundles that it owned before `Drain`."""
 
     worker: int
 
 
 @dataclass(frozen=True)
 class Undrained:
-    """To the supervisor: the answer to `Undrain`."""
+    """Answers `Undrain`: the worker owns its bundles again."""
 
     worker: int
 
 
 @dataclass(frozen=True)
 class Lost:
-    """From the controller to the supervisor: its link to this process of a worker has ended.
+    """Tells the supervisor that the controller's link to this process of a worker has ended.
 
-    If that process runs it must end: for the controller its topics are no longer loaded.
+    If the process still runs, it must end: for the controller its topics are no longer loaded.
     """
 
     worker: int
@@ -92,7 +94,7 @@ class Lost:
 
 @dataclass(frozen=True)
 class Reloaded:
-    """To the controller: all workers have been restarted with these settings."""
+    """Tells the controller that all workers have been restarted with these settings."""
 
     values: dict[str, tuple[str, str]]
     """The text and the source (`Given`) of each setting, by key."""
@@ -100,22 +102,22 @@ class Reloaded:
 
 @dataclass(frozen=True)
 class CheckFiles:
-    """To a child: check now whether the files of TLS have changed."""
+    """Asks a child to check now whether the files of TLS have changed."""
 
 
 @dataclass(frozen=True)
 class Ready:
-    """To the supervisor: the start is complete."""
+    """Tells the supervisor that the start of the child is complete."""
 
 
 @dataclass(frozen=True)
 class Alive:
-    """To the supervisor: the child's event loop runs.  Sent every `Context.report_seconds`."""
+    """Tells the supervisor, every `Context.report_seconds`, that the child's event loop runs."""
 
 
 @dataclass(frozen=True)
 class Failed:
-    """To the supervisor: the reason why the child is about to end, for people."""
+    """Tells the supervisor, in words for people, why the child is about to end."""
 
     text: str
 

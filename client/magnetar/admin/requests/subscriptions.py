@@ -82,7 +82,7 @@ def skip_all(topic: str, subscription: str) -> Request[None]:
 
 
 def reset(topic: str, subscription: str, time_ms: int) -> Request[None]:
-    """Reset a subscription to a time: also acknowledged messages since then are redelivered."""
+    """Reset a subscription to a time: messages since then are delivered, acknowledged or not."""
     return ask(
         "messages.backlog_actions.reset_to_time", topic, subscription, time_ms, result=nothing
     )

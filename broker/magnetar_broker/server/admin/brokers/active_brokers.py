@@ -53,18 +53,18 @@ def required_process(
 
 
 async def brokers(context: AdminContext, request: Request) -> Response:
-    """The ids of all processes that serve topics, including one that is being started again."""
+    """Return the ids of all processes that serve topics, even of one that is starting again."""
     return json_response(list(processes_of(serving(context), request)))
 
 
 async def brokers_of_cluster(context: AdminContext, request: Request) -> Response:
-    """The ids of all processes that serve topics, if the path names the broker's own cluster."""
+    """Return the ids of all processes that serve topics, if the path names their cluster."""
     _check_cluster(serving(context), request)
     return await brokers(context, request)
 
 
 async def leader(context: AdminContext, request: Request) -> Response:
-    """The first of the brokers, because the process that places bundles is not one of them."""
+    """Return the first of the brokers: the process that places bundles is not one of them."""
     directory = serving(context)
     url = http_url(request, directory.ownership.service_url)
     first = next(iter(processes_of(directory, request)))
@@ -72,7 +72,7 @@ async def leader(context: AdminContext, request: Request) -> Response:
 
 
 async def owned(context: AdminContext, request: Request) -> Response:
-    """The bundles that a process owns, of all namespaces that were used since the start."""
+    """Return the bundles that a process owns, of all namespaces that were used since the start."""
     directory = serving(context)
     _check_cluster(directory, request)
     broker = request.part("broker")
@@ -126,5 +126,5 @@ async def ready(context: AdminContext, request: Request) -> Response:
 
 
 async def version(context: AdminContext, request: Request) -> Response:
-    """The version as plain text."""
+    """Return the version as plain text."""
     return text_response(VERSION)

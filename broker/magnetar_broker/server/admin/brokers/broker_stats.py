@@ -29,7 +29,7 @@ QUOTA = {
 
 
 async def topics(context: AdminContext, request: Request) -> Response:
-    """Figures of all topics that are loaded, by namespace, bundle and domain."""
+    """Return figures of all topics that are loaded, by namespace, bundle and domain."""
     directory, namespace = serving(context), _namespace(request)
     of_processes = await context.owners.ask_all(operations.loaded_names, namespace)
     names = sorted(name for each in of_processes for name in each)
@@ -77,7 +77,7 @@ def _namespace(request: Request) -> str:
 
 
 async def load_report(context: AdminContext, request: Request) -> Response:
-    """The load and the resources of the broker, all its processes together."""
+    """Return the load and the resources of the broker, all its processes together."""
     directory = serving(context)
     loads = await context.owners.ask_all(operations.load)
     total = _total(loads)
@@ -142,7 +142,7 @@ async def _bundles(context: AdminContext) -> list[str]:
 
 
 async def metrics(context: AdminContext, request: Request) -> Response:
-    """A few of the metrics, in the form of older versions; `/metrics` has all."""
+    """Return a few of the metrics, in the form of older versions; `/metrics` has all."""
     directory = serving(context)
     total = _total(await context.owners.ask_all(operations.load))
     dimensions = {"cluster": directory.settings.cluster_name, "metric": "broker"}
@@ -194,11 +194,11 @@ async def racks(context: AdminContext, request: Request) -> Response:
 
 
 async def resource_quota(context: AdminContext, request: Request) -> Response:
-    """The default quota of all bundles."""
+    """Return the default quota of all bundles."""
     return json_response(QUOTA)
 
 
 async def resource_quota_of_bundle(context: AdminContext, request: Request) -> Response:
-    """The quota of a bundle, which is always the default."""
+    """Return the quota of a bundle, which is always the default."""
     await existing_namespace(serving(context), request)
     return json_response(QUOTA)

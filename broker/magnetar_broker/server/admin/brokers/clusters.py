@@ -58,12 +58,12 @@ NAME = re.compile(r"[-=:.\w]+", re.ASCII)
 
 
 async def clusters(context: AdminContext, request: Request) -> Response:
-    """The names of all clusters."""
+    """Return the names of all clusters."""
     return json_response(await serving(context).clusters.names())
 
 
 async def cluster(context: AdminContext, request: Request) -> Response:
-    """The addresses of a cluster, and how its brokers are reached."""
+    """Return the addresses of a cluster, and how its brokers are reached."""
     directory, name = serving(context), name_of(request)
     return json_response(await _data(directory, request, name))
 
@@ -184,7 +184,7 @@ def _no_cluster(name: str) -> Refused:
 
 
 async def peers(context: AdminContext, request: Request) -> Response:
-    """The peers of a cluster; an empty answer if it has none."""
+    """Return the peers of a cluster; an empty answer if it has none."""
     stored = await required(serving(context), name_of(request))
     names = stored.get(parts.DATA, {}).get("peerClusterNames")
     return json_response(names) if names else text_response("")
@@ -214,7 +214,7 @@ async def _check_peers(directory: Directory, name: str, wanted: list[str]) -> No
 
 
 async def migration(context: AdminContext, request: Request) -> Response:
-    """Whether a cluster moves, and where to."""
+    """Return whether a cluster moves, and where to."""
     stored = await required(serving(context), name_of(request))
     return json_response(stored.get(parts.MIGRATION, {"migrated": False}))
 

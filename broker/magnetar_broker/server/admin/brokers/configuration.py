@@ -15,17 +15,17 @@ logger = logging.getLogger(__name__)
 
 
 async def dynamic(context: AdminContext, request: Request) -> Response:
-    """The names of the settings that can be changed, including those that have no effect here."""
+    """Return the names of all settings that can be changed, with or without effect here."""
     return json_response(names_of_dynamic())
 
 
 async def changed(context: AdminContext, request: Request) -> Response:
-    """The settings that were changed, with their values as text."""
+    """Return the settings that were changed, with their values as text."""
     return json_response(serving(context).dynamic.values)
 
 
 async def effective(context: AdminContext, request: Request) -> Response:
-    """All settings with their values in effect, as text."""
+    """Return all settings with their values in effect, as text."""
     settings = serving(context).settings
     return json_response(
         {key.name: key.shown(render(getattr(settings, field))) for field, key in KEYS.items()}
@@ -33,7 +33,7 @@ async def effective(context: AdminContext, request: Request) -> Response:
 
 
 async def explained(context: AdminContext, request: Request) -> Response:
-    """All settings with their values in effect, their defaults, and where they were set."""
+    """Return all settings with their values in effect, their defaults, and where they were set."""
     settings = serving(context).settings
     found = {key.name: _explained(settings, field, key) for field, key in KEYS.items()}
     return json_response(found)
@@ -82,7 +82,7 @@ async def restore(context: AdminContext, request: Request) -> Response:
 
 
 async def internal(context: AdminContext, request: Request) -> Response:
-    """The location of the metadata, such as the data directory, which only this broker can use."""
+    """Return the location of the metadata: the data directory, which only this broker can use."""
     serving(context)
     store = context.metadata_url
     return json_response(

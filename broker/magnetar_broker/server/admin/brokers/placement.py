@@ -74,7 +74,7 @@ class StoredByName:
 
 
 async def domains(context: AdminContext, request: Request) -> Response:
-    """The failure domains of a cluster, by name."""
+    """Return the failure domains of a cluster, by name."""
     stored = await required(serving(context), name_of(request))
     return json_response(stored.get(parts.DOMAINS, {}))
 
@@ -101,7 +101,7 @@ delete_domain = FAILURE_DOMAINS.delete
 
 
 async def isolation(context: AdminContext, request: Request) -> Response:
-    """The isolation policies of a cluster, by name; 404 if it has none."""
+    """Return the isolation policies of a cluster, by name; 404 if it has none."""
     name = name_of(request)
     stored = await required(serving(context), name)
     policies = stored.get(parts.ISOLATION)
@@ -143,7 +143,7 @@ delete_isolation_policy = ISOLATION.delete
 
 
 async def isolated_brokers(context: AdminContext, request: Request) -> Response:
-    """The brokers, each with the namespaces of the isolation policies that name it."""
+    """Return the brokers, each with the namespaces of the isolation policies that name it."""
     directory, name = serving(context), name_of(request)
     stored = await required(directory, name)
     known = processes_of(directory, request) if name == directory.clusters.own else {}
@@ -151,7 +151,7 @@ async def isolated_brokers(context: AdminContext, request: Request) -> Response:
 
 
 async def isolated_broker(context: AdminContext, request: Request) -> Response:
-    """One broker, with the namespaces of the isolation policies that name it."""
+    """Return one broker, with the namespaces of the isolation policies that name it."""
     directory, name = serving(context), name_of(request)
     stored = await required(directory, name)
     broker = request.part("broker")

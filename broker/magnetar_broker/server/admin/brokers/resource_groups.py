@@ -19,12 +19,12 @@ LARGEST = 2**63 - 1
 
 
 async def groups(context: AdminContext, request: Request) -> Response:
-    """The names of all resource groups."""
+    """Return the names of all resource groups."""
     return json_response(await serving(context).resource_groups.names())
 
 
 async def group(context: AdminContext, request: Request) -> Response:
-    """The limits of a resource group."""
+    """Return the limits of a resource group."""
     name = request.part("group")
     return json_response(await _required(serving(context), name))
 

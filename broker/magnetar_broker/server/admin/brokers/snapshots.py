@@ -17,7 +17,7 @@ async def make(context: AdminContext, request: Request) -> Response:
 
 
 async def state(context: AdminContext, request: Request) -> Response:
-    """The state of a snapshot: RUNNING, SUCCESS, or ERROR with the reason."""
+    """Return the state of a snapshot: RUNNING, SUCCESS, or ERROR with the reason."""
     name = _name_of(request)
     found = await _snapshots(context).state(name)
     if found is None:
@@ -26,7 +26,7 @@ async def state(context: AdminContext, request: Request) -> Response:
 
 
 async def snapshots(context: AdminContext, request: Request) -> Response:
-    """The complete snapshots."""
+    """Return the complete snapshots."""
     return json_response(await _snapshots(context).complete())
 
 

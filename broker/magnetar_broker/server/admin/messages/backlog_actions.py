@@ -154,7 +154,7 @@ async def trim(context: AdminContext, request: Request) -> Response:
 
 
 async def explain(context: AdminContext, request: Request) -> Response:
-    """The time at which messages are deleted, and the source of each policy that decides it."""
+    """Return the time of deletion of messages, and the source of each policy that decides it."""
     topic = await topic_with_messages(context, request, "ask about retention")
     return json_response(await context.owners.ask(operations.explain, topic))
 

@@ -9,7 +9,7 @@ from magnetar_broker.server.http.messages import Request, Response, json_respons
 
 
 async def damaged(context: AdminContext, request: Request) -> Response:
-    """The entries of a topic that cannot be read, and those that were set aside."""
+    """Return the entries of a topic that cannot be read, and those that were set aside."""
     ask, scan = context.owners.ask, request.flag("scan")
     topics, known = await topics_with_messages(context, request), await _known(context)
     found = [

@@ -21,12 +21,12 @@ KINDS = {"DLQ": "-DLQ", "RETRY": "-RETRY"}
 
 
 async def dead_letters(context: AdminContext, request: Request) -> Response:
-    """The messages in a dead letter or retry topic of a subscription, from a position on."""
+    """Return the messages in a dead letter or retry topic of a subscription, from a position on."""
     return await shown(context, await _one_of(context, request, request.query.get("kind")), request)
 
 
 async def topics(context: AdminContext, request: Request) -> Response:
-    """The dead letter and retry topics that a subscription has, and the size of their contents."""
+    """Return the dead letter and retry topics of a subscription, and the size of their contents."""
     base = await _base(context, request)
     subscription = subscription_of(request)
     answer = []

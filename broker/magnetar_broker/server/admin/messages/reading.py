@@ -16,7 +16,7 @@ from magnetar_broker.server.http.messages import Refused, Request, Response, jso
 
 
 async def peek(context: AdminContext, request: Request) -> Response:
-    """The message at a position, from 1, in the backlog of a subscription; nothing is consumed."""
+    """Return the message at a position, from 1, in a backlog; it is not consumed."""
     position = number_of(request, "position", INT)
     if position < 1:
         raise Refused(412, f"position is {position}: expected 1 or more")
@@ -27,7 +27,7 @@ async def peek(context: AdminContext, request: Request) -> Response:
 
 
 async def by_id(context: AdminContext, request: Request) -> Response:
-    """The message at a position, which is a ledger and an entry."""
+    """Return the message at a position, which is a ledger and an entry."""
     ledger, entry = number_of(request, "ledger", LONG), number_of(request, "entry", LONG)
     topic = await topic_with_messages(context, request, "get messages")
     async with context.reading:
@@ -35,7 +35,7 @@ async def by_id(context: AdminContext, request: Request) -> Response:
 
 
 async def examine(context: AdminContext, request: Request) -> Response:
-    """The message at `messagePosition`, from 1, from the `initialPosition` earliest or latest."""
+    """Return the message at `messagePosition`, counted from 1 at the earliest or latest message."""
     start = request.query.get("initialPosition") or "latest"
     if start not in ("earliest", "latest"):
         raise Refused(412, f"initialPosition is {start!r}: expected earliest or latest")
@@ -67,14 +67,14 @@ def _in_query(request: Request, name: str, default: int) -> int:
 
 
 async def last_id(context: AdminContext, request: Request) -> Response:
-    """The id of the last message; ledger and entry are -1 if the topic is empty."""
+    """Return the id of the last message; ledger and entry are -1 if the topic is empty."""
     topic = await topic_with_messages(context, request, "ask for the last message", refused=404)
     ledger, entry, index, partition = await context.owners.ask(reading.last_id, topic)
     return _id_json(ledger, entry, partition, index)
 
 
 async def id_since(context: AdminContext, request: Request) -> Response:
-    """The id of the first message published at or after a time, else the place after the last."""
+    """Return the id of the first message since a time, or else the place after the last message."""
     timestamp_ms = number_of(request, "timestamp", LONG)
     topic = await topic_with_messages(context, request, "ask for a message by time")
     ledger, entry = await context.owners.ask(reading.id_since, topic, timestamp_ms)
@@ -82,7 +82,7 @@ async def id_since(context: AdminContext, request: Request) -> Response:
 
 
 async def id_of_index(context: AdminContext, request: Request) -> Response:
-    """The id of the entry with a message; `index` counts messages since the topic exists."""
+    """Return the id of the entry with a message; `index` counts messages since the topic exists."""
     index = _in_query(request, "index", 0)
     topic = await topic_with_messages(context, request, "ask for a message by index")
     ledger, entry = await context.owners.ask(reading.id_of_index, topic, index)
@@ -105,14 +105,14 @@ def _id_json(ledger: int, entry: int, partition: int, index: int = -1) -> Respon
 
 
 async def backlog_size(context: AdminContext, request: Request) -> Response:
-    """The number of bytes after the message that the body names."""
+    """Return the number of bytes after the message that the body names."""
     topic = await topic_with_messages(context, request, "ask for the size of a backlog")
     (ledger, entry, _, _), _ = message_position_of(request)
     return json_response(await context.owners.ask(reading.bytes_behind, topic, ledger, entry))
 
 
 async def analyze(context: AdminContext, request: Request) -> Response:
-    """The number of entries and messages in a backlog, or from the message in the body on."""
+    """Return the number of entries and messages in a backlog, or since the message in the body."""
     topic = await topic_with_messages(context, request, "analyze the backlog")
     start = message_position_of(request).message if request.body.strip() else None
     name = subscription_of(request)
@@ -120,6 +120,6 @@ async def analyze(context: AdminContext, request: Request) -> Response:
 
 
 async def backlogs(context: AdminContext, request: Request) -> Response:
-    """The size of a topic, and the backlogs of its durable subscriptions."""
+    """Return the size of a topic, and the backlogs of its durable subscriptions."""
     topic = await topic_with_messages(context, request, "ask for backlogs")
     return json_response(await context.owners.ask(reading.backlogs, topic))

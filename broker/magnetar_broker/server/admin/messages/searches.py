@@ -84,7 +84,7 @@ def number_of(given: dict[str, Any], name: str, default: int, most: int) -> int:
 
 
 async def search(context: AdminContext, request: Request) -> Response:
-    """The messages of a topic with a key or a property, from a position on."""
+    """Return the messages of a topic with a key or a property, from a position on."""
     topic = await topic_with_messages(context, request, "search")
     return await shown(context, topic, request)
 

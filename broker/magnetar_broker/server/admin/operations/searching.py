@@ -160,7 +160,7 @@ class Looking:
     ) -> int | None:
         count, size = metadata.num_messages_in_batch, metadata.uncompressed_size
         if count > MAX_BATCH_MESSAGES:
-            raise BadBatch(f"{count} messages: more than are searched")
+            raise BadBatch(f"{count} messages: batches of up to {MAX_BATCH_MESSAGES} are searched")
         body = decompress(metadata.compression, body, size, MAX_BATCH_BYTES)
         await self._did(0, len(body))
         for index, (single, payload) in enumerate(each_of_batch(body, count)):
