@@ -43,6 +43,7 @@ HOT = {
     ),
     "storage/magnetar_storage/log": ("cache", "log", "log_state", "offset_set", "ranges"),
     "broker/magnetar_broker/base": ("traffic",),
+    "broker/magnetar_broker/ipc": ("values",),
     "broker/magnetar_broker/limits": ("topic_limits",),
     "broker/magnetar_broker/producers": (
         "appender",
@@ -74,8 +75,9 @@ HOT = {
     "broker/magnetar_broker/topic": ("delivery", "non_persistent_appender"),
     "broker/magnetar_broker/session": ("acks", "entry_checks", "output", "publishing", "read_gate"),
 }
-"""The compiled modules by directory: modules that a profile of publishing or dispatching names, and
-modules that share classes with them.  `check` has the rules for a module to be listed here."""
+"""The compiled modules by directory: modules that a profile of publishing, dispatching or asking
+another process names, and modules that share classes with them.  `check` has the rules for a module
+to be listed here."""
 GROUP = "magnetar_compiled"
 """The name of the library of all compiled modules, which call each other directly."""
 PROBE = "#include <Python.h>\nPyMODINIT_FUNC PyInit_probe(void) { return NULL; }\n"

@@ -1,14 +1,14 @@
-"""Messages of a link as bytes: the size in four bytes, then the message as `marshal` writes it.
+"""Messages of a link as bytes: the size in four bytes, then the message (`values.py`).
 
-Both ends are forks of one process, so they agree on the format of `marshal`, which is the fastest
-that the standard library has for plain values: None, bool, int, float, str, bytes, and tuples,
-lists, sets and dicts of them.  Unlike `pickle` it creates no objects of classes and calls nothing.
+The bytes may come from another machine, and from another version: whatever they are, they are a
+message or a `BadFrame`, and nothing beyond the limit is kept.
 """
 
-import marshal
 from collections.abc import Iterator
 from struct import Struct
 from typing import Any
+
+from magnetar_broker.ipc.values import decode_value, encode_value
 
 FRAME_BYTES = 64 << 20
 """The most bytes of a frame."""
@@ -23,7 +23,7 @@ class BadFrame(Exception):
 
 def encode(message: Message) -> bytes:
     """Return a message as a frame; `ValueError` if it is too large or not of plain values."""
-    body = marshal.dumps(message)
+    body = encode_value(message)
     if len(body) > FRAME_BYTES:
         raise ValueError(f"a message of {len(body)} bytes: a link carries at most {FRAME_BYTES}")
     return _SIZE.pack(len(body)) + body
@@ -67,10 +67,9 @@ def _end_of_frame(data: bytearray | memoryview, at: int) -> int | None:
 
 def _decoded(body: memoryview) -> Message:
     try:
-        # The data is from a process of this broker, over a socket that nobody else can open.
-        message = marshal.loads(body)  # nosec B302
-    except (EOFError, ValueError, TypeError) as error:
-        raise BadFrame(f"a message that marshal cannot read: {error}") from error
+        message = decode_value(bytes(body))
+    except ValueError as error:
+        raise BadFrame(f"a message that cannot be read: {error}") from error
     if not isinstance(message, tuple) or not message:
         raise BadFrame(f"a {type(message).__name__} instead of a message")
     return message

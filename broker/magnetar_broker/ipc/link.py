@@ -9,7 +9,7 @@ begins.  Answers come in the order in which handlers end.
 A coroutine that awaits an answer goes on only after everything that came in the same read has been
 handled: a notice that was sent after the answer may be handled before it.
 
-Arguments and results are plain values (`frames.py`).  The errors in `refusals.py` arrive as what
+Arguments and results are plain values (`values.py`).  The errors in `refusals.py` arrive as what
 they were; any other is logged where it happened, and arrives as `UnknownError`.
 
 A link ends when the peer's process ends or either side closes it.  Then every request that is under
@@ -29,8 +29,8 @@ from typing import Any, Protocol
 from magnetar_broker.base.errors import UnknownError
 from magnetar_broker.base.waiters import Waiters
 from magnetar_broker.ipc.begin import begin
-from magnetar_broker.ipc.frames import BadFrame, FrameReader, encode
-from magnetar_broker.ipc.refusals import Refusal, decode_refusal, encode_refusal
+from magnetar_broker.ipc.frames import BadFrame, FrameReader, Message, encode
+from magnetar_broker.ipc.refusals import Refusal, decode_refusal, encode_refusal, is_refusal
 from magnetar_storage.errors import ProcessUnavailable
 from magnetar_storage.runtime.execution import Clock, Promise, Tasks
 
@@ -158,10 +158,10 @@ class Link:
     def receive(self, data: bytes | bytearray | memoryview) -> None:
         """Handle the bytes of one read; `data` may be reused after the call."""
         try:
-            for kind, *rest in self._reader.read(data):
+            for message in self._reader.read(data):
                 if self._has_ended:
                     return
-                self._by_kind[kind](*rest)
+                self._by_kind[_checked_kind(message)](*message[1:])
         except BadFrame as error:
             self._give_up(str(error))
 
@@ -201,14 +201,24 @@ class Link:
         begin(self._tasks, self._take(name, args), "link")
 
     def _on_answer(self, number: int, value: Any) -> None:
-        _, promise = self._under_way.pop(number)
+        promise = self._answered(number)
         if not promise.done():  # else its waiter was cancelled
             promise.set_result(value)
 
-    def _on_refusal(self, number: int, refusal: Refusal) -> None:
-        _, promise = self._under_way.pop(number)
+    def _on_refusal(self, number: int, refusal: Any) -> None:
+        # promise: an answer that is neither a value nor an error ends the link
+        if not is_refusal(refusal):
+            raise BadFrame("a refusal without class, text and fields")
+        promise = self._answered(number)
         if not promise.done():
             promise.set_exception(decode_refusal(refusal))
+
+    def _answered(self, number: int) -> Promise:
+        # promise: an answer to nothing ends the link
+        if number not in self._under_way:
+            raise BadFrame(f"an answer to request {number}, which is not under way")
+        _, promise = self._under_way.pop(number)
+        return promise
 
     async def _answer(self, number: int, name: str, args: tuple[Any, ...]) -> None:
         try:
@@ -282,3 +292,23 @@ def _unknown(why: str, name: str) -> ProcessUnavailable:
 
 _REQUEST, _NOTICE, _ANSWER, _REFUSAL = range(4)
 """The kinds of messages; the rest of each are the arguments of `Link._on_request` and so on."""
+_TYPES: tuple[tuple[type, ...], ...] = (
+    (int, int, str, tuple),
+    (int, str, tuple),
+    (int, int, object),
+    (int, int, object),
+)
+"""The types of the parts of a message, by its kind."""
+
+
+def _checked_kind(message: Message) -> int:
+    """Return the kind of a message; `BadFrame` if it is unknown or has other parts."""
+    kind = message[0]
+    # promise: a message of an unknown kind ends the link
+    if type(kind) is not int or not 0 <= kind < len(_TYPES):
+        raise BadFrame("a message of an unknown kind")
+    types = _TYPES[kind]
+    # promise: a message with other parts than its kind has ends the link
+    if len(message) != len(types) or not all(map(isinstance, message, types)):
+        raise BadFrame(f"a message of kind {kind} with other parts")
+    return kind

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from magnetar_broker.base.errors import BrokerError
+from magnetar_broker.base.errors import BrokerError, UnknownError
 from magnetar_proto.errors import InvalidTopicName
 from magnetar_storage.errors import StorageError
 
@@ -34,8 +34,23 @@ def encode_refusal(error: BaseException) -> Refusal | None:
 
 
 def decode_refusal(refusal: Refusal) -> Exception:
-    """Return the error again: of the same class, with the same text and fields."""
+    """Return the error again: of the same class, with the same text and fields.
+
+    `UnknownError` if this version has no such class.
+    """
     kind, text, fields = refusal
+    # promise: an error that only another version has arrives as an unknown one
+    if kind not in KINDS:
+        return UnknownError(f"{kind}: {text}")
     error = KINDS[kind].__new__(KINDS[kind], text)  # not `__init__`, which may take other arguments
     vars(error).update(fields)
     return error
+
+
+def is_refusal(value: object) -> bool:
+    """Return whether a value that has arrived is a `Refusal`."""
+    return (
+        isinstance(value, tuple)
+        and len(value) == 3
+        and all(map(isinstance, value, (str, str, dict)))
+    )

@@ -1,6 +1,5 @@
 """Frames of a link: whole, in pieces, and damaged."""
 
-import marshal
 from typing import Any
 
 import pytest
@@ -9,6 +8,7 @@ from hypothesis import strategies as st
 
 from effort import examples
 from magnetar_broker.ipc.frames import FRAME_BYTES, BadFrame, FrameReader, Message, encode
+from magnetar_broker.ipc.values import encode_value
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text() | st.binary(),
@@ -46,7 +46,7 @@ def test_what_is_no_message_is_a_bad_frame(junk: bytes) -> None:
 
 @pytest.mark.parametrize("value", [3, (), [1], "text"])
 def test_other_values_are_no_messages(value: Any) -> None:
-    body = marshal.dumps(value)
+    body = encode_value(value)
     with pytest.raises(BadFrame, match=f"a {type(value).__name__} instead"):
         list(FrameReader().read(len(body).to_bytes(4, "big") + body))
 

@@ -15,6 +15,7 @@ from fakes.loop_world import LoopClock, LoopTasks, turns
 from fakes.world import ManualPromise, start
 from magnetar_broker.base.errors import TopicNotFound, UnknownError
 from magnetar_broker.ipc import link as link_module
+from magnetar_broker.ipc.frames import encode
 from magnetar_broker.ipc.link import Link
 from magnetar_storage.errors import ProcessUnavailable
 
@@ -195,9 +196,9 @@ def test_a_notice_that_fails_is_logged_and_the_next_is_handled(
 
 def test_what_cannot_be_sent_is_refused_to_the_caller_and_leaves_nothing() -> None:
     pair = joined({"echo": lambda value: value})
-    with pytest.raises(ValueError, match="unmarshallable"):
+    with pytest.raises(ValueError, match="of type object cannot be sent"):
         pair.left.request("echo", object())
-    with pytest.raises(ValueError, match="unmarshallable"):
+    with pytest.raises(ValueError, match="of type object cannot be sent"):
         pair.left.notify("echo", object())
     answer = asked(pair.left, "echo", 1)
     pair.clock.pump()
@@ -303,7 +304,37 @@ def test_what_is_no_message_ends_the_link(caplog: pytest.LogCaptureFixture) -> N
     pair.right.receive(b"\0\0\0\1\xff")
     pair.clock.pump()
     assert pair.left.has_ended and pair.right.has_ended
-    assert "the link to the left side is closed: a message that marshal cannot read" in caplog.text
+    assert "the link to the left side is closed: a message that cannot be read" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("message", "why"),
+    [
+        ((4, 1, "ask", ()), "an unknown kind"),
+        ((-1, 1, "ask", ()), "an unknown kind"),
+        (("ask",), "an unknown kind"),
+        ((True, "see", ()), "an unknown kind"),
+        ((0, 1, "see"), "kind 0 with other parts"),
+        ((0, 1, ["see"], ()), "kind 0 with other parts"),
+        ((1, "see", [1]), "kind 1 with other parts"),
+        ((1, "see", (), 2), "kind 1 with other parts"),
+        ((2, 1, "an answer"), "request 1, which is not under way"),
+        ((3, 1, ("NotReady", "retry", {})), "request 1, which is not under way"),
+        ((3, 1, ("NotReady", "retry")), "a refusal without class, text and fields"),
+        ((3, 1, ("NotReady", {}, "retry")), "a refusal without class, text and fields"),
+    ],
+)
+def test_a_message_of_another_form_ends_the_link(
+    message: tuple[Any, ...], why: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    pair, seen = Joined(), list[int]()
+    pair.right.serve({"see": seen.append})
+    pair.connect()
+    pair.right.receive(encode(message))
+    pair.right.receive(encode((1, "see", (1,))))
+    pair.clock.pump()
+    assert pair.left.has_ended and pair.right.has_ended and not seen
+    assert "the link to the left side is closed: " in caplog.text and why in caplog.text
 
 
 def test_an_answer_to_a_cancelled_wait_is_dropped() -> None:

@@ -1,12 +1,12 @@
 """Errors travel between processes as what they are."""
 
-import marshal
 from collections.abc import Iterator
 
 import pytest
 
-from magnetar_broker.base.errors import BrokerError, NotReady, TopicNotFound
+from magnetar_broker.base.errors import BrokerError, NotReady, TopicNotFound, UnknownError
 from magnetar_broker.ipc.refusals import decode_refusal, encode_refusal
+from magnetar_broker.ipc.values import decode_value, encode_value
 from magnetar_proto.errors import InvalidTopicName
 from magnetar_storage.errors import BadVersion, Corrupt, DiskFull, StorageError, Unavailable
 
@@ -20,7 +20,7 @@ def all_of(kind: type[Exception]) -> Iterator[type[Exception]]:
 def travelled(error: Exception) -> Exception:
     refusal = encode_refusal(error)
     assert refusal is not None
-    return decode_refusal(marshal.loads(marshal.dumps(refusal)))
+    return decode_refusal(decode_value(encode_value(refusal)))
 
 
 KINDS = [*all_of(BrokerError), *all_of(StorageError), InvalidTopicName]
@@ -66,3 +66,8 @@ class Private(BrokerError):
 @pytest.mark.parametrize("error", [KeyError("x"), RuntimeError("x"), Private("x")])
 def test_other_errors_are_defects(error: Exception) -> None:
     assert encode_refusal(error) is None
+
+
+def test_an_error_of_another_version_arrives_as_an_unknown_one() -> None:
+    found = decode_refusal(("MuchLater", "do this instead", {"since": 9}))
+    assert type(found) is UnknownError and str(found) == "MuchLater: do this instead"
