@@ -1,1 +1,1 @@
-"""Links: how the processes of one broker ask and notify each other."""
+"""Links: how the processes of one broker, or of several, ask and notify each other."""

@@ -54,13 +54,28 @@ class FrameReader:
         self._left += data[at:]
 
 
-def _end_of_frame(data: bytearray | memoryview, at: int) -> int | None:
+def first_message(data: bytes | bytearray, limit: int) -> tuple[Message, bytes] | None:
+    """Return the first message, and the bytes behind it; None if its end has not come.
+
+    `BadFrame` for anything else, and for a message of more than `limit` bytes.
+    """
+    end = _end_of_frame(data, 0, limit)
+    if end is None:
+        return None
+    whole = memoryview(data)
+    return _decoded(whole[_SIZE.size : end]), bytes(whole[end:])
+
+
+def _end_of_frame(
+    data: bytes | bytearray | memoryview, at: int, limit: int = FRAME_BYTES
+) -> int | None:
     """Return the end of the frame at an offset; None if that is beyond the data."""
     if at + _SIZE.size > len(data):
         return None
     (size,) = _SIZE.unpack_from(data, at)
-    if size > FRAME_BYTES:
-        raise BadFrame(f"a message of {size} bytes: a link carries at most {FRAME_BYTES}")
+    # promise: nobody makes a process wait for a message without end
+    if size > limit:
+        raise BadFrame(f"a message of {size} bytes: expected at most {limit}")
     end = at + _SIZE.size + int(size)
     return end if end <= len(data) else None
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 from fakes.links import Joined
 from fuzz.choices import Choices
 from magnetar_broker.ipc.frames import BadFrame, FrameReader, Message, encode
+from magnetar_broker.ipc.handshake import MAGIC, Greeting, Handshake
 
 LONGEST: Final = 4096
 DEEP: Final = (0, 1, "echo", ([[[[[[[[1]]]]]]]],))
@@ -21,6 +22,11 @@ MESSAGES: Final[tuple[Message, ...]] = (
 )  # fmt: skip
 
 
+GREETING: Final = {
+    "cluster": "c", "broker": "b2", "process": "p", "version": "v", "least_level": 1, "level": 2,
+}  # fmt: skip
+
+
 def run(data: bytes) -> None:
     choices = Choices(data)
     splits = choices.data()
@@ -30,6 +36,7 @@ def run(data: bytes) -> None:
     for message in whole:
         (again,) = FrameReader().read(encode(message))
         assert same(again, message)
+    assert greeted(stream, []) == greeted(stream, list(splits))
     pair = Joined()
     pair.left.serve({"echo": lambda *values: list(values)})
     answers = [pair.left.request("any", number) for number in range(2)]
@@ -58,6 +65,19 @@ def read(stream: bytes, sizes: list[int]) -> tuple[list[Message], bool]:
     return found, False
 
 
+def greeted(stream: bytes, sizes: list[int]) -> tuple[bytes, bool, str, bytes]:
+    """Return what a handshake makes of the stream fed in pieces of these sizes."""
+    output = bytearray()
+    handshake = Handshake(Greeting("c", "b1", "p", "v"), output.extend, lambda _: "")
+    rest = b""
+    at = turn = 0
+    while at < len(stream):
+        size = max(1, sizes[turn % len(sizes)]) if sizes else len(stream)
+        rest += handshake.receive(stream[at : at + size])
+        at, turn = at + size, turn + 1
+    return rest, handshake.is_over, handshake.refusal, bytes(output)
+
+
 def same(one: Any, other: Any) -> bool:
     """Return whether two values are equal, and of the same types; a NaN equals itself."""
     if type(one) is not type(other):
@@ -77,3 +97,6 @@ def seeds() -> Iterator[bytes]:
     yield b"\x01\x05" + b"".join(map(encode, MESSAGES))
     for message in MESSAGES:
         yield b"\x00" + encode(message)
+    for verdict in ("", "another cluster"):
+        yield b"\x01\x03" + encode((MAGIC, GREETING)) + encode((verdict,)) + encode(DEEP)
+    yield b"\x00" + encode((MAGIC, {**GREETING, "cluster": "other", "more": ()}))
