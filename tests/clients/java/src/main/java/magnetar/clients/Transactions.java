@@ -291,7 +291,10 @@ final class Transactions {
         }
         Check.equal(found.values().stream().sorted().toList(), Arrays.stream(numbers(0, SOAK)).sorted().toList());
         expectSilence(results);
-        expectSilence(input);
+        // A message that was delivered twice before it was moved may wait in the consumer still, and a
+        // new one gets what is not acknowledged.
+        input.close();
+        expectSilence(consuming(client, stage.topic, SubscriptionType.Shared));
     }
 
     /** Before which the broker is killed, or while it commits. */
