@@ -74,6 +74,7 @@ BY_PATH: Final = {
     "broker/server/tls/test_tls.py": "broker",
     "broker/test_doctor.py": "broker",
     "broker/test_verify_command.py": "process smoke",
+    "broker/tiering/test_repaired_objects.py": "broker",
     "broker/tiering/test_store_away.py": "broker",
     "broker/tiering/test_tiered_many.py": "broker foreign",
     "broker/tiering/test_tiered_s3.py": "broker",

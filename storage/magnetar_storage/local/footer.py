@@ -141,6 +141,20 @@ def load(disk: ReadableDisk, segment: SegmentId) -> tuple[Index, str | None]:
         file.close()
 
 
+def end_of(disk: ReadableDisk, segment: SegmentId) -> Sealed | None:
+    """Return the size of a sealed segment; None if its trailer is damaged, or of another segment.
+
+    Raises `NoSegment`.  It reads nothing but the trailer.
+    """
+    file = open_segment(disk, segment)
+    try:
+        at = max(0, file.size() - TRAILER_BYTES)
+        trailer = _decode_trailer(file.read(at, TRAILER_BYTES), segment)
+    finally:
+        file.close()
+    return None if trailer is None else trailer[1]
+
+
 def _decode_trailer(data: bytes, segment: SegmentId) -> tuple[int, Sealed] | None:
     if len(data) != TRAILER_BYTES:
         return None

@@ -1,12 +1,15 @@
 """Rebuilding the records of all logs from the origins and the content of segments.
 
+A segment that is not here, or is damaged, is listed as the object that was found of it, if any.
+
 Values that are not in segments are those of a new log: properties, and whether the log was
 terminated.  Nothing is deleted: a segment that no record lists goes to quarantine at the next
 start.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple
 
 from magnetar_storage.cursors.attached_state import AttachedState
@@ -14,6 +17,7 @@ from magnetar_storage.cursors.cursor_log import DurableCursor, read_cursors
 from magnetar_storage.errors import Corrupt, NoSegment
 from magnetar_storage.interfaces import (
     Sealed,
+    SegmentCopy,
     SegmentId,
     SegmentKind,
     SegmentOrigin,
@@ -22,6 +26,7 @@ from magnetar_storage.interfaces import (
 from magnetar_storage.log.compacted_record import Compacted
 from magnetar_storage.log.log_record import LogRecord, Segment
 from magnetar_storage.log.sparse_segment import SparseMap, SparseReader
+from magnetar_storage.rebuild.objects import ObjectSegment
 from magnetar_storage.rebuild.segment_list import Placed, SegmentList, listed
 
 Progress = Callable[[int], None]
@@ -34,6 +39,8 @@ class LogSegment(NamedTuple):
     segment: SegmentId
     origin: SegmentOrigin
     end: Sealed
+    copy: SegmentCopy | None = None
+    """The object that has the entries, if the segment is not in the store."""
 
 
 class Kept(NamedTuple):
@@ -64,15 +71,24 @@ class Rebuilt:
     unlisted: dict[SegmentId, str] = field(default_factory=dict)
     """Segments that belong to no log, with the reason."""
     segments: int = 0
+    """The number of segments in the store."""
+    objects: int = 0
+    """The number of segments that were listed as objects."""
 
 
-async def rebuilt(store: SegmentStore, now_ms: int, progress: Progress) -> Rebuilt:
+async def rebuilt(
+    store: SegmentStore,
+    now_ms: int,
+    progress: Progress,
+    objects: Mapping[SegmentId, ObjectSegment] = MappingProxyType({}),
+) -> Rebuilt:
     """Read the origin of every segment, and find out how the segments of a log belong together.
 
-    This settles all segments.
+    This settles all segments.  Of `objects` those are used whose segment the store lacks.
     """
     found = Rebuilt()
     logs: dict[str, list[LogSegment]] = {}
+    missing = dict(objects)
     async for number in store.segments():
         found.segments += 1
         progress(1)
@@ -82,6 +98,9 @@ async def rebuilt(store: SegmentStore, now_ms: int, progress: Progress) -> Rebui
         except Corrupt as error:
             found.unlisted[number] = str(error)
             continue
+        if end.entries:
+            # promise: what is here is read from here
+            missing.pop(number, None)
         if origin is not None:
             logs.setdefault(origin.log, []).append(LogSegment(number, origin, end))
         elif not end.entries:
@@ -91,11 +110,32 @@ async def rebuilt(store: SegmentStore, now_ms: int, progress: Progress) -> Rebui
             found.nameless[number] = RebuiltLog(LogRecord(segments=(segment,)))
         else:
             found.unlisted[number] = "it does not say of which topic it has cursors or other state"
+    _add_objects(found, logs, missing, now_ms)
     for key, parts in sorted(logs.items()):
         found.logs[key] = await _Log(store, parts, now_ms).rebuilt()
-        unlisted = {part.segment for part in parts} - found.logs[key].record.listed
+        record = found.logs[key].record
+        remote = {one.id for one in record.segments if one.is_remote}
+        found.objects += len(remote)
+        unlisted = {part.segment for part in parts} - record.listed - remote
         found.unlisted |= dict.fromkeys(sorted(unlisted), f"{key} does not need it any more")
     return found
+
+
+def _add_objects(
+    found: Rebuilt,
+    logs: dict[str, list[LogSegment]],
+    objects: Mapping[SegmentId, ObjectSegment],
+    now_ms: int,
+) -> None:
+    """Add the segments that are only objects to the logs, or to the nameless ones."""
+    for number, one in objects.items():
+        if one.origin is not None:
+            part = LogSegment(number, one.origin, one.end, one.copy)
+            logs.setdefault(one.origin.log, []).append(part)
+        elif one.end.entries:
+            segment = Segment(number, now_ms, *one.end, sealed_ms=now_ms, copy=one.copy)
+            found.nameless[number] = RebuiltLog(LogRecord(segments=(segment,)))
+            found.objects += 1
 
 
 async def _holds_messages_only(store: SegmentStore, number: SegmentId, end: Sealed) -> bool:
@@ -163,7 +203,7 @@ class _Log:
         placed: dict[SegmentId, Placed] = {}
         for part in self._of[SegmentKind.MESSAGES]:
             origin = part.origin
-            segment = Segment(part.segment, origin.created_ms, *part.end)
+            segment = Segment(part.segment, origin.created_ms, *part.end, copy=part.copy)
             placed[part.segment] = Placed(origin.first_offset, segment, origin.first_messages)
         # The oldest first: a later one was made from it, so the older one has all its entries.
         for kept in await self._kept():
@@ -236,7 +276,7 @@ class _Log:
 
 def _replaced(kept: Kept) -> list[Placed]:
     """Return the segments that a sparse segment keeps a part of, as the record lists them."""
-    segment, origin, end = kept.part
+    segment, origin, end, _ = kept.part
     bytes_each = end.size / max(end.entries, 1)
     placed = []
     for one in origin.replaces:

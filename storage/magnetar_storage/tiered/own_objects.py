@@ -6,6 +6,7 @@ objects that no record listed.  `PREFIX/about/shared` is written by a copy of th
 which may list all objects that were written before that one.
 """
 
+import re
 from collections.abc import Iterator
 from itertools import islice
 from typing import Final, NamedTuple
@@ -14,6 +15,7 @@ from magnetar_storage.errors import NoObject, Unavailable
 from magnetar_storage.objects.interfaces import Objects
 
 SUFFIX: Final = ".seg"
+NUMBER: Final = re.compile("[0-9a-f]{16}")
 CLOCK: Final = b"Magnetar writes this object to see the time of the store.\n"
 SHARED: Final = b"""\
 A restored copy of the data directory may use the objects of this prefix that are older than this
@@ -24,6 +26,15 @@ one: they are not deleted.  Delete this object when only one of the two director
 def name_of(prefix: str, segment: int, nonce: str) -> str:
     """Return the name of a segment's object."""
     return f"{prefix}/{segment:016x}-{nonce}{SUFFIX}"
+
+
+def parts_of(name: str) -> tuple[str, int] | None:
+    """Return the prefix and the segment of a name that `name_of` has made; None for others."""
+    prefix, _, last = name.rpartition("/")
+    segment, dash, _ = last.removesuffix(SUFFIX).partition("-")
+    if not (prefix and dash and last.endswith(SUFFIX) and NUMBER.fullmatch(segment)):
+        return None
+    return prefix, int(segment, 16)
 
 
 def is_own(prefix: str, name: str) -> bool:
@@ -89,8 +100,7 @@ def delete_noticed(
         # promise: what is not listed is deleted only if it is not listed for long
         if times.noticed_ms > times.now_ms - grace_ms:
             return []
-        size = objects.size(_noticed(prefix))
-        noticed.update(objects.read(_noticed(prefix), 0, size).decode().split())
+        noticed = _read_noticed(objects, prefix)
     doomed = sorted(stray & noticed)
     for name in doomed:
         objects.delete(name)
@@ -99,6 +109,19 @@ def delete_noticed(
     elif times.noticed_ms is not None:
         objects.delete(_noticed(prefix))
     return doomed
+
+
+def noticed(objects: Objects, prefix: str) -> set[str]:
+    """Return the names of the objects that the last call of `delete_noticed` has noted."""
+    try:
+        return _read_noticed(objects, prefix)
+    except NoObject:
+        return set()
+
+
+def _read_noticed(objects: Objects, prefix: str) -> set[str]:
+    size = objects.size(_noticed(prefix))
+    return set(objects.read(_noticed(prefix), 0, size).decode().split())
 
 
 def some(names: Iterator[str], number: int) -> set[str]:

@@ -73,8 +73,13 @@ async def _stored(metadata: SqliteMetadata) -> ObjectPrefix:
     value = await metadata.get(OBJECTS)
     if value is None:
         return ObjectPrefix(metadata.identity.directory.hex())
+    return decoded(value.value)
+
+
+def decoded(value: bytes) -> ObjectPrefix:
+    """Decode the value of the prefix in the metadata; `Corrupt` if it cannot be read."""
     try:
-        fields = json.loads(value.value)
+        fields = json.loads(value)
         own, formers = fields["prefix"], tuple(fields["formers"])
     except (ValueError, TypeError, KeyError) as error:
         raise Corrupt(OBJECTS, 0, f"the prefix of objects cannot be read: {error}") from error

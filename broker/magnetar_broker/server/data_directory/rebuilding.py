@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -10,11 +10,19 @@ from typing import NamedTuple
 
 from magnetar_broker.base.metadata_keys import DELETIONS, OBJECTS, TOPICS, topic_of
 from magnetar_broker.names.rebuilt_names import recovered_key, values_by_names
+from magnetar_broker.server.data_directory.lost_objects import (
+    Search,
+    as_lines,
+    found_objects,
+    listed_before,
+    prefix_of,
+)
 from magnetar_broker.server.data_directory.object_names import ObjectPrefix, another, encoded
 from magnetar_broker.server.runtime.asyncio_runtime import LoopClock, ThreadWorkers
 from magnetar_broker.verify import copied_metadata, values_under
 from magnetar_storage.errors import Corrupt, Incomplete, Unavailable
 from magnetar_storage.identity import Identity
+from magnetar_storage.interfaces import SegmentCopy
 from magnetar_storage.local import layout
 from magnetar_storage.log.log_record import LogRecord
 from magnetar_storage.metadata import sqlite_digest
@@ -24,6 +32,7 @@ from magnetar_storage.metadata.writes import Put
 from magnetar_storage.multi_store.belonging import GIVING_UP, Noted, check, noted_offline
 from magnetar_storage.multi_store.opening import open_store
 from magnetar_storage.rebuild.logs import Rebuilt, RebuiltLog, rebuilt
+from magnetar_storage.rebuild.objects import FoundObjects
 from magnetar_storage.runtime.disk import Disk, LocalDisk, ReadOnlyDisk
 from magnetar_storage.verify.overlay import Overlay
 
@@ -44,8 +53,10 @@ class Rebuilding:
     found: Rebuilt
     kept: int = 0
     """The number of values of the older metadata that are used."""
-    remote: int = 0
-    """The ledgers that the older metadata lists in stores of objects only."""
+    missing: list[SegmentCopy] = field(default_factory=list)
+    """The only copies of ledgers that the older metadata lists and the new one does not."""
+    objects: FoundObjects | None = None
+    """The objects that stores have; None if no store was asked."""
     former: str = ""
     """The directory with the former files of the metadata; empty if there were none."""
     values: dict[str, bytes] = field(default_factory=dict)
@@ -85,21 +96,33 @@ def metadata_trouble(data_dir: str) -> Trouble | None:
     return None
 
 
-def rebuild(data_dir: str, apply: bool, progress: Progress) -> Rebuilding:
+def rebuild(
+    data_dir: str, apply: bool, progress: Progress, search: Search | None = None
+) -> Rebuilding:
     """Derive the metadata from the segments, and with `apply` write it to a new `metadata.db`.
 
-    If the present metadata is an older copy, its values other than records of logs are used.
-    Without `apply` nothing is changed.  Raises `StorageError` if a broker uses the directory, if it
-    cannot be opened, or if its metadata is the right one.
+    Segments are also looked for in stores of objects if `search` says where.  If the present
+    metadata is an older copy, its values other than records of logs are used.  Without `apply`
+    nothing is changed.  Raises `StorageError` if a broker uses the directory, if it or a store of
+    objects cannot be opened, or if its metadata is the right one.
     """
     trouble = metadata_trouble(data_dir)
     if trouble is None:
         raise Unavailable(f"{FILE} is the right one: it is not rebuilt")
-    return asyncio.run(_rebuild(data_dir, apply, trouble.noted, trouble.older, progress))
+    objects = None
+    if search is not None:
+        objects = found_objects(search, trouble.noted.directory, trouble.older)
+    prefixes = () if search is None else search.prefixes
+    return asyncio.run(_rebuild(data_dir, apply, trouble, objects, prefixes, progress))
 
 
 async def _rebuild(
-    data_dir: str, apply: bool, noted: Noted, older: dict[str, bytes], progress: Progress
+    data_dir: str,
+    apply: bool,
+    trouble: Trouble,
+    objects: FoundObjects | None,
+    prefixes: Sequence[str],
+    progress: Progress,
 ) -> Rebuilding:
     loop = asyncio.get_running_loop()
     workers, clock = ThreadWorkers(loop), LoopClock(loop)
@@ -109,10 +132,13 @@ async def _rebuild(
         lock = disk.lock(layout.LOCK_FILE)
         store = await open_store(disk, workers, clock, GIVING_UP, lock=lock)
         try:
-            found = await rebuilt(store, clock.now_ms(), progress)
-            result = _joined(found, older, _identity(noted))
+            there = {} if objects is None else objects.segments
+            found = await rebuilt(store, clock.now_ms(), progress, there)
+            identity = _identity(trouble.noted)
+            result = _joined(found, trouble.older, identity, prefixes)
+            result.objects = objects
             if local is not None:
-                result.former = _write(local, result.values, _identity(noted))
+                result.former = _write(local, result.values, identity)
         finally:
             await store.close()
     finally:
@@ -126,8 +152,12 @@ and numbers of partitions that were never used, settings changed while the broke
 topic was terminated. Tenants and namespaces are named by their topics; each namespace keeps all
 messages and topics until its policies retention and inactive_topics are set again."""
 REMOTE = """\
-Ledgers that were only in a store of objects are not listed again: their messages cannot be read.
-Their objects are not deleted."""
+No store of objects was asked: ledgers that are only in a store of objects are not listed again,
+and their objects are not deleted. If ledgers were offloaded, name the broker's configuration file
+with --conf, and places that policies named with --place."""
+KEPT = """\
+The broker deletes no object that was found again, since another copy of this directory may use it:
+when nothing else does, delete the objects that are not needed any more."""
 OLDER = """\
 Tenants, namespaces, policies, schemas and the like are those of the older metadata.db."""
 
@@ -155,9 +185,14 @@ def as_text(result: Rebuilding) -> str:
         lines.append(OLDER)
     else:
         lines.append(NOT_TOLD)
-    lines.append(REMOTE)
-    if result.remote:
-        lines.append(f"The older metadata.db lists {result.remote} such ledgers.")
+    if result.objects is None:
+        lines.append(REMOTE)
+        if result.missing:
+            lines.append(f"The older metadata.db lists {len(result.missing)} such ledgers.")
+    else:
+        lines += as_lines(result.objects, result.found.objects, result.missing)
+        if result.found.objects:
+            lines.append(KEPT)
     if result.former:
         lines.append(f"the former metadata.db is in {result.former}")
     return "\n".join(lines)
@@ -173,8 +208,13 @@ def _identity(noted: Noted) -> Identity:
     )
 
 
-def _joined(found: Rebuilt, older: dict[str, bytes], identity: Identity) -> Rebuilding:
-    """Return the values of the metadata: records of logs as found, other values as they were."""
+def _joined(
+    found: Rebuilt, older: dict[str, bytes], identity: Identity, prefixes: Sequence[str]
+) -> Rebuilding:
+    """Return the values of the metadata: records of logs as found, other values as they were.
+
+    `prefixes` are further ones of objects that records may list.
+    """
     logs = found.logs | {recovered_key(number): log for number, log in found.nameless.items()}
     values = {key: value for key, value in older.items() if _stays(key, value)}
     kept = len(values)
@@ -182,19 +222,13 @@ def _joined(found: Rebuilt, older: dict[str, bytes], identity: Identity) -> Rebu
         values[key] = _with_older(log.record, key, older.get(key)).encode()
     keys = [key for key in values if key.startswith(TOPICS)]
     values |= values_by_names(keys, identity.starts, values)
+    former = prefix_of(identity.directory, older)
+    formers = dict.fromkeys((*former.formers, *prefixes))
     # promise: a rebuilt directory deletes no object of a directory that it was copied from
-    values[OBJECTS] = encoded(another(ObjectPrefix(identity.directory.hex())))
-    return Rebuilding(logs, found, kept, _remote(older), values=values)
-
-
-def _remote(values: dict[str, bytes]) -> int:
-    """Return the number of segments that records list in stores of objects only."""
-    number = 0
-    for key, value in values.items():
-        if key.startswith(TOPICS):
-            with suppress(Corrupt):  # which is what the rebuilding is for
-                number += sum(one.is_remote for one in LogRecord.decode(key, value).segments)
-    return number
+    values[OBJECTS] = encoded(another(ObjectPrefix(former.own, tuple(formers))))
+    listed = {copy.name for copy in listed_before(values)}
+    missing = [copy for copy in listed_before(older) if copy.name not in listed]
+    return Rebuilding(logs, found, kept, missing, values=values)
 
 
 def _stays(key: str, value: bytes) -> bool:
