@@ -92,8 +92,8 @@ class Offloading(RuleBasedStateMachine):
         assert needed <= self.world.stored(), "what the log reads is there"
 
     def teardown(self) -> None:
+        self.world.mend()
         for objects in self.world.places.values():
-            objects.fault = None
             while objects.land():
                 pass
         expected = numbered(self.log.first_offset, self.log.end)
