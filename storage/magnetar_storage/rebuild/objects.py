@@ -53,7 +53,7 @@ class FoundObjects:
     segments: dict[SegmentId, ObjectSegment] = field(default_factory=dict)
     unusable: list[Unusable] = field(default_factory=list)
     stray: int = 0
-    """The objects that a broker had noted for deletion because no record listed them."""
+    """The objects that a broker had noted for deletion."""
     others: dict[str, int] = field(default_factory=dict)
     """The numbers of segments' objects with other prefixes, by prefix."""
 
@@ -67,20 +67,25 @@ class FoundObjects:
 
 
 def candidates(
-    objects: Objects, place: str, prefixes: Collection[str], found: FoundObjects
+    objects: Objects,
+    place: str,
+    prefixes: Collection[str],
+    found: FoundObjects,
+    doomed: Collection[str] = (),
 ) -> list[Candidate]:
     """Return the objects of segments with these prefixes; count the others in `found`.
 
-    Those that a broker had noted as stray are left out: no record has listed them for long.
+    Those are left out that a broker had noted as stray, which no record has listed for long, and
+    those with the names of `doomed`.
     """
-    stray = set[str]()
+    stray = set(doomed)
     for prefix in prefixes:
         stray |= own_objects.noticed(objects, prefix)
     chosen: list[Candidate] = []
     for prefix, segment, one in _of_segments(objects):
         if prefix not in prefixes:
             found.others[prefix] = found.others.get(prefix, 0) + 1
-        # promise[never]: an object that is about to be deleted as stray is not listed again
+        # promise[never]: an object that was about to be deleted is not listed again
         elif one.name in stray:
             found.stray += 1
         else:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -78,6 +79,24 @@ def test_old_objects_that_no_record_lists_are_deleted(caplog: pytest.LogCaptureF
     assert stray.deleted == 1
     assert f"deleted 1 objects that no ledger belongs to from {PLACE}" in caplog.text
     assert name in caplog.text
+
+
+def test_copies_that_an_engine_keeps_are_not_stray() -> None:
+    world = TieredWorld()
+    world.engine = replace(world.engine, keeps_trash_ms=10 * GRACE_SECONDS * 1000)
+    log = world.open()
+    world.append(log, *numbered(0, 10))
+    world.move(log)
+    kept = segments(world)
+    world.do(log.trim(6))
+    stray = stray_in(world)
+    rounds(world, stray)
+    rounds(world, stray)
+    world.do(log.offloading.delete_unused())
+    assert segments(world) == kept and stray.deleted == 0
+    world.clock.advance(10 * GRACE_SECONDS)
+    world.do(log.offloading.delete_unused())
+    assert len(segments(world)) == 1 and stray.deleted == 0
 
 
 def test_a_place_that_only_a_deleted_topic_had_is_looked_at() -> None:

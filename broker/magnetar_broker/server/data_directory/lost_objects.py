@@ -13,6 +13,7 @@ from magnetar_broker.policies.offload_values import offload_rules
 from magnetar_broker.server.data_directory.object_names import ObjectPrefix, decoded
 from magnetar_storage.errors import Corrupt, Unavailable
 from magnetar_storage.interfaces import SegmentCopy
+from magnetar_storage.log.left_objects import LEFT, LeftObjects
 from magnetar_storage.log.log_record import LogRecord
 from magnetar_storage.objects.interfaces import Objects
 from magnetar_storage.rebuild.objects import FoundObjects, candidates, examined
@@ -57,6 +58,16 @@ def listed_before(older: Mapping[str, bytes]) -> Iterator[SegmentCopy]:
                         yield one.copy
 
 
+def _left(older: Mapping[str, bytes]) -> set[str]:
+    """Return the names of the objects of deleted topics that older metadata has yet to delete."""
+    names = set[str]()
+    for key, value in older.items():
+        if key.startswith(LEFT):
+            with suppress(Corrupt):  # as above
+                names.update(*LeftObjects.decode(key, value).places.values())
+    return names
+
+
 def found_objects(search: Search, directory: bytes, older: Mapping[str, bytes]) -> FoundObjects:
     """Look for the objects of a data directory in all places that are known.
 
@@ -66,10 +77,11 @@ def found_objects(search: Search, directory: bytes, older: Mapping[str, bytes]) 
     own = prefix_of(directory, older)
     prefixes = {own.own, *own.formers, *search.prefixes}
     places = dict.fromkeys((*search.places, *(copy.place for copy in listed_before(older))))
+    doomed = _left(older)
     opened = {place: search.open_place(place) for place in places}
     with ThreadPoolExecutor(READERS) as threads:
         for place, objects in opened.items():
-            chosen = candidates(objects, place, prefixes, found)
+            chosen = candidates(objects, place, prefixes, found, doomed)
             look = partial(examined, open_place=opened.__getitem__, directory=directory)
             found.add(threads.map(look, chosen))
     return found

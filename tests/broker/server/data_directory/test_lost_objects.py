@@ -24,6 +24,7 @@ from magnetar_broker.server.data_directory.rebuilding import FILES, Rebuilding, 
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import Unavailable
 from magnetar_storage.log.engine import Engine
+from magnetar_storage.log.left_objects import LEFT, LeftObjects
 from magnetar_storage.log.log import Log
 
 KEY = topic_key(TopicName.parse("persistent://public/default/topic"))
@@ -180,6 +181,23 @@ async def test_objects_that_older_metadata_lists_and_that_are_gone_are_named(
     assert [copy.name for copy in result.missing] == [gone]
     assert f"lists 1 ledgers in stores of objects that were not found: {gone}" in as_text(result)
     assert await directory.read() == numbered(5, 9)
+
+
+async def test_objects_of_a_deleted_topic_are_left_out(directory: Directory) -> None:
+    await directory.offload(0, 5)
+    await directory.offload(5, 9)
+    (doomed,) = [name for name in directory.names() if "0000000000000001-" in name]
+    left = LeftObjects(KEY, 7, {directory.place: [doomed]})
+    async with runtime() as process, LocalStorage(directory.settings).open(process) as opened:
+        await opened.engine.metadata.put(f"{LEFT}{doomed}", left.encode())
+        await opened.engine.metadata.put(f"{LEFT}damaged", b"{")
+    directory.keep_metadata()
+    await directory.offload(9, 12)
+    directory.put_older_metadata_back()
+    result = await directory.rebuilt()
+    assert result.objects is not None and result.objects.stray == 1
+    assert "1 objects are left out" in as_text(result)
+    assert await directory.read() == numbered(5, 12)
 
 
 async def test_without_a_search_the_report_says_so(directory: Directory) -> None:
