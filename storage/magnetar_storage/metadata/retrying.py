@@ -91,9 +91,22 @@ class RetryingMetadata:
 
     A write with `expect` has one of three outcomes.  It took place: the call returns.  It was
     refused: `BadVersion` or `Fenced`, at once if it is the outcome of the first attempt.  It is
-    unknown: `Unavailable`, after `seconds` without an answer.  An attempt without an answer is
-    settled by reading the key: if it has the value at another version, the write took place; if it
-    is at the expected version, the write is repeated; otherwise it was refused.
+    unknown: `Unavailable`, after `seconds` without an answer; it may still take place later.  An
+    attempt without an answer is settled by reading the key: if it has the value at another version,
+    the write took place; if it is at the expected version, the write is repeated; otherwise it was
+    refused.
+
+    If an answer was lost and another process writes the key before it is read, the outcomes say
+    less.  Each is the truth about the key, but not about what the call did before:
+
+    - `BadVersion` means that the key is not as the caller left it.  The write did not take place,
+      or another process has replaced or deleted what it wrote.
+    - A `put` of an absent key that returns was the last write of the key.  If another process
+      deleted the key in between, the call has created it twice.  A `put` at a version never takes
+      place twice.
+    - A `delete` that returns means that the key was absent: this call deleted it, or another one.
+
+    So a caller that is refused reads the key again, and none concludes that it wrote nothing.
 
     The value shows what was written, not who wrote it.  Where that matters, as in `next_number`, no
     other writer may store the same value: put a nonce into it.  The record of a log needs none: two
@@ -206,6 +219,10 @@ class RetryingMetadata:
             if not _may_pass(error) or (lease is not None and lease.is_lost):
                 raise
             return error
+        except StorageError:
+            # promise: a refusal is an answer: the outage is over
+            self._writes.over()
+            raise
         self._writes.over()
         return version
 
@@ -216,7 +233,10 @@ class RetryingMetadata:
         made: Made | None,
         unknown: Unavailable,
     ) -> Version:
-        """Find out whether an attempt took place, and repeat it if it did not."""
+        """Find out whether an attempt took place, and repeat it if it did not.
+
+        The outage is over once the outcome is known, whatever it is.
+        """
         refusal: StorageError | None = None
         pauses = self._writes.pauses()
         while True:
@@ -228,8 +248,12 @@ class RetryingMetadata:
                 if not _may_pass(error):
                     raise
                 unknown = error
+            except BadVersion:
+                self._writes.over()  # promise: the outage is over when a write is found refused
+                raise
             else:
                 if version is not None:
+                    self._writes.over()  # promise: the outage is over when a write is found made
                     return version
                 if refusal is not None:
                     raise refusal
@@ -245,6 +269,7 @@ class RetryingMetadata:
                 if _may_pass(error):
                     unknown = error
                 else:
+                    self._writes.over()  # promise: the outage is over when a repetition is refused
                     refusal = error
             else:
                 self._writes.over()

@@ -189,6 +189,48 @@ def test_each_outage_has_the_whole_time(world: World, answered: bool) -> None:
     assert world.after(3, world.store.put("/3", b"", ABSENT))
 
 
+def refused(world: World) -> None:
+    with pytest.raises(BadVersion):
+        world.do(world.store.put(KEY, b"mine", ABSENT))
+
+
+def found_made(world: World) -> None:
+    world.below.fates.append(Fate.LOST)
+    world.do(world.store.delete(KEY, world.below._values[KEY].version))
+
+
+def found_refused(world: World) -> None:
+    world.below.fates.append(Fate.NOT_MADE)
+    refused(world)
+
+
+@pytest.mark.parametrize("outcome", [refused, found_made, found_refused])
+def test_an_outage_ends_with_any_outcome_of_a_write(
+    world: World, outcome: Callable[[World], None]
+) -> None:
+    world.do(world.store.put(KEY, b"before"))
+    world.below.is_away = True
+    with pytest.raises(Unavailable):
+        world.after(RETRY_SECONDS, world.store.put("/1", b"", ABSENT))
+    world.below.is_away = False
+    outcome(world)
+    world.away(2)
+    assert world.after(3, world.store.put("/2", b"", ABSENT))
+
+
+def test_an_outage_ends_with_the_refusal_of_a_repetition(world: World) -> None:
+    guard = Guard("/leader", world.do(world.store.put("/leader", b"")))
+    world.below.fates.append(Fate.NOT_MADE)
+    begun = start(world.store.put(KEY, b"mine", ABSENT, guard=guard))
+    world.do(world.below.store("/leader", b"another"))
+    world.clock.advance(1)
+    with pytest.raises(Fenced):
+        begun.result()
+    world.clock.advance(RETRY_SECONDS - 2)
+    world.away(2)
+    assert world.after(3, world.store.put("/2", b"", ABSENT))
+
+
 def test_a_call_that_is_given_up_leaves_no_timer(world: World) -> None:
     world.below.is_away = True
     waiting = world.store.get(KEY)
@@ -231,6 +273,47 @@ def test_a_write_that_another_one_has_overtaken_is_refused(world: World, fate: F
     with pytest.raises(BadVersion):
         world.after(1, world.store.put(KEY, b"mine", version))
     assert b"mine" not in world.values()
+
+
+def overtaken(
+    world: World, write: Coroutine[Any, Any, Any], other: Coroutine[Any, Any, Any]
+) -> Any:
+    """Return the outcome of a write that takes place without an answer, before `other` does."""
+    world.below.fates.append(Fate.LOST)
+    world.below.lost_reads.append(True)
+    begun = start(write)
+    world.do(other)
+    world.clock.advance(1)
+    return begun.result()
+
+
+def test_a_refusal_may_follow_a_write_that_another_one_has_replaced(world: World) -> None:
+    version = world.do(world.store.put(KEY, b"before", ABSENT))
+    below = world.below
+    with pytest.raises(BadVersion):
+        overtaken(world, world.store.put(KEY, b"mine", version), below.store(KEY, b"other"))
+    assert world.values() == [b"before", b"mine", b"other"]
+    version = below.landed[-1].version
+    with pytest.raises(BadVersion):
+        overtaken(world, world.store.put(KEY, b"mine", version), below.remove(KEY))
+    version = world.do(below.store(KEY, b"again"))
+    with pytest.raises(BadVersion):
+        overtaken(world, world.store.delete(KEY, version), below.store(KEY, b"other"))
+    assert world.values()[2:] == [b"other", b"mine", None, b"again", None, b"other"]
+
+
+def test_an_absent_key_that_another_one_deletes_is_created_twice(world: World) -> None:
+    version = overtaken(world, world.store.put(KEY, b"mine", ABSENT), world.below.remove(KEY))
+    assert world.values() == [b"mine", None, b"mine"]
+    assert world.do(world.store.get(KEY)) == (b"mine", version)
+
+
+def test_a_deletion_that_another_one_has_made_returns(world: World) -> None:
+    version = world.do(world.store.put(KEY, b"before", ABSENT))
+    world.do(world.below.remove(KEY))
+    world.below.fates.append(Fate.NOT_MADE)
+    world.after(1, world.store.delete(KEY, version))
+    assert world.values() == [b"before", None]
 
 
 def test_a_write_that_took_place_before_its_guard_ended_is_not_refused(world: World) -> None:
