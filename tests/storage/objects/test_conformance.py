@@ -13,7 +13,7 @@ from magnetar_broker.server.object_stores.opening import open_objects
 from magnetar_storage.errors import ConditionsNotKept
 from magnetar_storage.objects.interfaces import Objects
 from magnetar_storage.objects.probe import RACERS, probe
-from storage.objects.conformance import Conformance
+from storage.objects.conformance import YEAR_2020_MS, Conformance
 from storage.objects.real_threads import RealThread
 
 NUMBERS = itertools.count()
@@ -22,7 +22,8 @@ NUMBERS = itertools.count()
 class TestMemory(Conformance):
     @pytest.fixture
     def objects(self) -> Objects:
-        return FaultyObjects()
+        milliseconds = itertools.count(2 * YEAR_2020_MS)
+        return FaultyObjects(lambda: next(milliseconds))
 
 
 class TestDirectory(Conformance):
