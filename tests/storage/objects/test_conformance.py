@@ -13,7 +13,7 @@ from magnetar_broker.server.object_stores.opening import open_objects
 from magnetar_storage.errors import ConditionsNotKept
 from magnetar_storage.objects.interfaces import Objects
 from magnetar_storage.objects.probe import RACERS, probe
-from storage.objects.conformance import YEAR_2020_MS, Conformance
+from storage.objects.conformance import PART, YEAR_2020_MS, Conformance, Reads
 from storage.objects.real_threads import RealThread
 
 NUMBERS = itertools.count()
@@ -41,6 +41,18 @@ class TestDirectory(Conformance):
         assert objects.read("a", 0, 9) == b"one"
         assert objects.replace("a", [b"three"], None) != tag
         assert objects.read("a", 0, 9) == b"three"
+
+    def test_the_file_of_a_writer_that_was_killed_is_no_object(
+        self, objects: Objects, tmp_path: Path
+    ) -> None:
+        for left in (tmp_path / "a#1", tmp_path / "a#2"):
+            left.write_bytes(b"half of it")
+        assert list(objects.list("")) == []
+        reads = Reads(2 * PART)
+        objects.upload("a", len(reads.data), reads)
+        objects.replace("b", [b"x"], None)
+        assert objects.read("a", 0, 3 * PART) == reads.data
+        assert {one.name for one in objects.list("")} == {"a", "b"}
 
     def test_one_of_many_replacements_wins(self, objects: Objects) -> None:
         """Not so here: none of them is made."""
