@@ -111,9 +111,9 @@ class TieredWorld:
             self.clock.pump()
             assert outcome == [None]
 
-    def read_all(self, log: Log) -> list[bytes]:
-        """Return every entry from the first one kept."""
-        offset, found = log.first_offset, list[bytes]()
+    def read_all(self, log: Log, first: int | None = None) -> list[bytes]:
+        """Return every entry from `first` on, or from the first one kept."""
+        offset, found = log.first_offset if first is None else first, list[bytes]()
         while (part := self.do(log.entries.read(offset, 2, 1 << 20))).payloads:
             assert part.first == offset
             found += part.payloads

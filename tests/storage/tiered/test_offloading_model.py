@@ -1,4 +1,5 @@
-"""Any sequence of offloading, trimming, faults and restarts keeps every entry and every object."""
+"""Any sequence of offloading, trimming, faults and restarts keeps every entry and every object,
+also if the log's record is lost afterwards."""
 
 from collections.abc import Awaitable
 from contextlib import suppress
@@ -9,9 +10,11 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from effort import examples
 from fakes.faulty_objects import seeded
-from fakes.logs import numbered
+from fakes.logs import KEY, numbered
 from fakes.tiered import OTHER, PLACE, TieredWorld, copies_in
 from magnetar_storage.errors import Unavailable
+from magnetar_storage.rebuild.logs import rebuilt
+from magnetar_storage.rebuild.objects import FoundObjects, candidates, examined
 
 
 class Offloading(RuleBasedStateMachine):
@@ -100,6 +103,27 @@ class Offloading(RuleBasedStateMachine):
         assert self.world.read_all(self.log) == expected
         self.world.move(self.log)
         assert self.world.read_all(self.log) == expected
+        self.lose_the_record(expected)
+
+    def lose_the_record(self, expected: list[bytes]) -> None:
+        """Rebuild the record from the segments and the objects: every entry is where it was."""
+        offsets = range(self.log.first_offset, self.log.end)
+        positions = [self.log.position(offset) for offset in offsets]
+        self.world.do(self.log.close())
+        found = FoundObjects()
+        for place in self.world.places:
+            chosen = candidates(self.world.places[place], place, [self.world.prefix], found)
+            found.add(examined(one, self.world.places.__getitem__, b"") for one in chosen)
+        now_ms = self.world.clock.now_ms()
+        logs = self.world.do(rebuilt(self.world.store, now_ms, lambda _: None, found.segments)).logs
+        if not expected:
+            return
+        self.world.do(self.world.metadata.put(KEY, logs[KEY].record.encode()))
+        log = self.world.open()
+        # Objects that were about to be deleted are back: the log may begin earlier.
+        assert log.first_offset <= offsets.start and log.end == offsets.stop
+        assert self.world.read_all(log, offsets.start) == expected
+        assert [log.position(offset) for offset in offsets] == positions
 
 
 Offloading.TestCase.settings = settings(max_examples=examples(120), stateful_step_count=25)
