@@ -4,7 +4,8 @@
 and consume them, and every cycle creates, fills and deletes one more, while closed ledgers are
 offloaded to versitygw and deleted from the data directory.  In each cycle the broker or the server
 is killed, or the server is suspended, and a topic is read from its beginning then.  At the end
-everything is read, and records, segments and objects are compared.
+everything is read, and records, segments and objects are compared.  Then the metadata is deleted,
+and everything is read once more after a repair.
 """
 
 import random
@@ -26,6 +27,8 @@ import object_servers
 from admin_http import Admin
 from crash.record import few
 from magnetar_broker.base.metadata_keys import TOPICS
+from magnetar_broker.server.data_directory.lost_objects import Search
+from magnetar_broker.server.data_directory.rebuilding import rebuild
 from magnetar_broker.server.object_stores.credentials import Credentials
 from magnetar_broker.server.object_stores.opening import open_objects
 from magnetar_broker.verify import check
@@ -60,6 +63,8 @@ class Summary:
     """The ledgers that were only in the store at the end."""
     unlisted: int = 0
     """Objects that no record lists: for the collector."""
+    repaired: int = 0
+    """The ledgers that were listed again by their objects, after the loss of the metadata."""
     problems: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
@@ -68,6 +73,7 @@ class Summary:
             f"{self.cycles} cycles: {faults}",
             f"{self.confirmed:,} messages confirmed, {self.compared:,} compared, "
             f"{self.moved:,} ledgers offloaded, {self.unlisted:,} objects that nothing lists",
+            f"{self.repaired:,} ledgers found by their objects after the loss of the metadata",
             *self.problems,
         ])  # fmt: skip
 
@@ -264,6 +270,25 @@ class Torture:
         verified = check(str(self.broker.data_dir), with_progress=False)
         self.summary.problems += few("damaged files", verified.problems)
         self.summary.problems += self._compare_objects()
+        self._repair()
+
+    def _repair(self) -> None:
+        """Lose the metadata, rebuild it from segments and objects, and read everything again."""
+        places = {copy.place for copy in copies_in(self.broker.data_dir)}
+        for path in self.broker.data_dir.glob("metadata.d*"):
+            path.unlink()
+        credentials = Credentials(object_servers.KEY, object_servers.SECRET, "")
+        search = Search(lambda place: open_objects(place, credentials), tuple(places))
+        result = rebuild(str(self.broker.data_dir), True, lambda _: None, search)
+        self.summary.repaired = result.found.objects
+        if self.summary.repaired < self.summary.moved:
+            self.summary.problems.append("a repair does not find all ledgers that were offloaded")
+        self.broker.start()
+        for load in self._loads:
+            stored = self._stored(load)
+            load.compare(load.confirmed, stored)
+            self.summary.compared += len(stored)
+        self.broker.stop()
 
     def _compare_objects(self) -> Iterator[str]:
         """Yield listed copies that are missing or different, and objects that nobody may delete."""
