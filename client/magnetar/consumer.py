@@ -136,8 +136,8 @@ class Consumer(Closing, Generic[V]):
     ) -> None:
         """Acknowledge all messages of a partition up to the one with this id; see `ack_id`.
 
-        Of a batch that this consumer has not received, nothing is acknowledged; with `txn` this
-        raises ValueError.
+        If the id is in a batch that this consumer has not received, nothing of that batch is
+        acknowledged; with `txn` this raises ValueError.
         """
         self._partition_of(message_id, topic).ack_up_to_id(message_id, txn)
 

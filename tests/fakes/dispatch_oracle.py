@@ -15,7 +15,7 @@ from magnetar_proto.ids import ack_set_to_mask
 from magnetar_proto.sticky_key import sticky_key
 
 TICK_MS = 1000
-"""The maximum delay of a delayed entry, and how early it may be if delays are not strict."""
+"""How early a delayed entry may be delivered if delays are not strict."""
 
 
 @dataclass

@@ -116,7 +116,7 @@ class Worker:
         }
 
     def receive_from(self, other: int, channel: socket.socket) -> None:
-        """Prepare for the clients of another worker."""
+        """Accept the clients that another worker passes over `channel`."""
         self.receivers[other] = SocketReceiver(
             channel, self.listener.adopt, self.descriptors, self.loop_timer
         )

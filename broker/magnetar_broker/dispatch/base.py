@@ -213,7 +213,7 @@ class Dispatcher(Protocol):
         """Drop pending entries over which the cursor advanced without an acknowledgement."""
 
     def redeliver(self, consumer: Consumer, offsets: Sequence[int] | None) -> None:
-        """Send entries to a consumer again; None for all that it has not acknowledged."""
+        """Send entries to a consumer again; None means all unacknowledged ones."""
 
     def restore(self, offsets: Sequence[int]) -> None:
         """Deliver entries again whose acknowledgements were taken back."""

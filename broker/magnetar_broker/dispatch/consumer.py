@@ -142,7 +142,7 @@ class AnySubscription(Protocol):
     def redeliver(
         self, consumer: "Consumer", ids: list[tuple[int, int]], epoch: int | None
     ) -> None:
-        """Send these entries again, or without ids all that the consumer did not acknowledge."""
+        """Send these entries again; without ids, all that the consumer did not acknowledge."""
 
     async def seek_to_id(
         self, position: MessageId, ack_set: tuple[int, ...], check: Check = always

@@ -218,7 +218,7 @@ class MultiConsumerDispatcher(ABC):
         return offset is None or self._cursor.is_acked(offset)
 
     def redeliver(self, consumer: Consumer, offsets: Sequence[int] | None) -> None:
-        """Send entries to a consumer again; None for all that it has not acknowledged."""
+        """Send entries to a consumer again; None means all unacknowledged ones."""
         if offsets is None:
             offsets = list(consumer.pending)
         elif self._chunked.are_held:

@@ -25,11 +25,11 @@ T = TypeVar("T")
 
 
 class SuccessiveMetadata:
-    """A `MetadataStore`: what is asked while the other process is away waits for its next one.
+    """A `MetadataStore` whose requests wait while the other process is away, for its successor.
 
-    `ProcessUnavailable` if that stays away.  A write that was under way when the process ended is
-    made again unless the key shows that it took place, which it does by its value: no other writer
-    may store the same one.  Leases and watches end with the process.
+    Raises `ProcessUnavailable` if no successor comes.  A write that was under way when the process
+    ended is made again unless the value of the key shows that it took place: no other writer may
+    store the same value.  Leases and watches end with the process.
     """
 
     def __init__(self, links: SuccessiveLinks, clock: Clock) -> None:

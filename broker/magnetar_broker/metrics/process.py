@@ -23,9 +23,10 @@ DESCRIPTORS = "/dev/fd"
 
 
 class ProcessFigures(NamedTuple):
-    """The figures of this process; None for those of a system without /proc, such as macOS.
+    """The figures of this process.
 
-    Without /proc only the peak of the resident memory can be read.
+    A system without /proc, such as macOS, has only the peak of the resident memory; figures that it
+    lacks are None.
     """
 
     cpu: float

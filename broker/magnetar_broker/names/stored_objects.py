@@ -82,9 +82,9 @@ class StoredObjects:
         return await self.change(name, changed)
 
     async def delete(self, name: str) -> None:
-        """Delete an object, but not the broker's own; no effect if it does not exist."""
+        """Delete an object if it exists; BrokerError if it is the broker's own."""
         if name == self.own:
-            raise BrokerError(f"{self._kind} {name} is the broker's own")
+            raise BrokerError(f"{self._kind} {name} is the broker's own: it cannot be deleted")
         await self._metadata.delete(self._prefix + name)
 
     def _bounded(self, name: str, fields: Fields) -> Fields:

@@ -180,7 +180,7 @@ class TopicLists:
         return names
 
     def _evict(self) -> None:
-        """Remove the lists that were asked for longest ago and have no watchers, but the newest."""
+        """Remove the least recently used lists without watchers, except the newest."""
         newest = next(reversed(self._lists))
         idle = {key: one for key, one in self._lists.items() if not one.watchers}
         kept = sum(len(one.names) for one in idle.values())

@@ -12,7 +12,7 @@ from magnetar_broker.policies.stored import Policies
 from magnetar_broker.policies.view import PolicyView
 
 LEARN, LEARNED = "policies.learn", "policies.learned"
-"""The messages to a view: the values of a subject, and that it has got all that are known."""
+"""The messages to a view: the values of a subject, and the end of all values known so far."""
 
 
 class SharedPolicies(Policies):

@@ -2,7 +2,7 @@
 
 An entry is a copy if its lowest sequence id was published before under its producer's name.  The
 receipt of a copy waits until the original is durable; if storing that fails, neither gets one.
-Of the chunks of a message only the last one counts.
+Only the last chunk of a message counts.
 """
 
 import logging

@@ -101,7 +101,7 @@ def from_json(text: str) -> bytes:
 
 
 def _part_of_json(part: Any) -> bytes:
-    """Return an object's JSON; of a text the text itself where that is JSON or nothing."""
+    """Return an object as JSON; a text that is JSON, or empty, is returned as it is."""
     if isinstance(part, str) and (not part or isinstance(_json_part(part.encode()), dict | list)):
         return part.encode()
     return json.dumps(part, separators=(",", ":"), ensure_ascii=False).encode()

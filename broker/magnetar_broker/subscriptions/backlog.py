@@ -23,7 +23,7 @@ YIELD_EVERY = 500
 
 NOTHING = Backlog(0, 0)
 Piece = tuple[int, int, int]
-"""Entries as (start, stop, bits): of a chunk those with a bit set; all of them if `bits` is 0."""
+"""Entries as (start, stop, bits): those whose bit is set, or all of them if `bits` is 0."""
 
 
 class BacklogCounter:
@@ -68,8 +68,8 @@ class BacklogCounter:
         """Return the publish time of the oldest unacknowledged message, in ms since 1970.
 
         Return None if all messages are acknowledged, or the entry cannot be read.  With `estimates`
-        nobody waits for the network: of an entry that is only in a store of objects, the time is
-        that of the creation of its ledger.
+        nobody waits for the network: if the entry is only in a store of objects, the result is the
+        time at which its ledger was created.
         """
         first, end = self._bounds()
         if first >= end:

@@ -270,7 +270,7 @@ class Subscription:
         return self.dispatcher.exclusive_acks and not read_compacted
 
     def redeliver(self, consumer: Consumer, ids: list[tuple[int, int]], epoch: int | None) -> None:
-        """Send these entries again, or without any ids all that the consumer did not acknowledge.
+        """Send these entries again; without ids, all that the consumer did not acknowledge.
 
         A higher `epoch` becomes the consumer's: messages carry it, and the client drops those with
         a lower one, which were on their way when it asked.

@@ -50,11 +50,11 @@ class TransactionalAcks:
     # Acknowledging ----------------------------------------------------------------
 
     def ack_each(self, txn: TxnId, ids: Ids) -> tuple[list[int], list[tuple[int, int]]]:
-        """Acknowledge single positions; all of them, or `TransactionConflict`.
+        """Acknowledge all of these positions, or raise `TransactionConflict` and acknowledge none.
 
-        Returns the whole entries, in order, and of batches the entry and how many messages are
-        left.  A position that the log does not have is ignored, and so is a part of a batch that
-        cannot be split.
+        Returns the whole entries, in order, and each batch that was acknowledged in part, with the
+        number of messages that are left.  A position that the log does not have is ignored, and so
+        is a part of a batch that cannot be split.
         """
         self._check_open(txn)
         whole: set[int] = set()

@@ -132,7 +132,7 @@ class ResumePosition:
 
 
 def _first_entry(start: MessageId | None, inclusive: bool) -> MessageId | None:
-    """Return the entry to start with: of a message in several entries it is the first one."""
+    """Return the entry to start with: the first one if a message is in several."""
     return start if start is None or not inclusive else MessageId(*start.begins_at)
 
 

@@ -12,7 +12,7 @@ class SettingsError(ValueError):
 
 
 def read_conf(path: str | None) -> dict[str, str]:
-    """Return the lines `key=value` of a file; without a path, of the file the environment names."""
+    """Return the lines `key=value` of a file; without a path, the environment names the file."""
     path = path or os.environ.get(CONF_VARIABLE)
     if not path:
         return {}

@@ -74,7 +74,7 @@ class Transaction(Closing):
         self._state = "not begun"
         self._failure: BaseException | None = None
         self._added: dict[Hashable, asyncio.Task[None]] = {}
-        """The partitions and subscriptions that were added at the coordinator."""
+        """The tasks that add partitions and subscriptions to the transaction at its coordinator."""
         self._sends: dict[asyncio.Future[Any], SendingEnd] = {}
         self._acks: dict[AckingEnd[CollectedAcks], CollectedAcks] = {}
         self._tasks: set[asyncio.Task[None]] = set()

@@ -63,7 +63,7 @@ class Decoded:
 def decode(entry: magnetar.Entry, first: int = 0, stop: int = 0) -> Decoded:
     """Decode the messages that compaction has left; Unreadable if the entry cannot be decoded.
 
-    Of a batch, return the indexes from `first` to before `stop`; 0: to the end.
+    For a batch, return the indexes from `first` to before `stop`; 0 means to the end.
     """
     if not entry.is_batch:
         return _single(entry)

@@ -63,7 +63,7 @@ class Cursor:
         self._advance()
 
     def ack_scattered(self, offsets: Iterable[int]) -> None:
-        """Like `ack`, but faster for many entries of which few are consecutive."""
+        """Acknowledge entries as `ack` does, faster where many are not consecutive."""
         first = self.mark_delete + 1
         self._ack_runs(
             [(max(start, first), stop) for start, stop in _runs(offsets) if stop > first]

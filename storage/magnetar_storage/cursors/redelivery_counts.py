@@ -80,7 +80,7 @@ class Page:
         return MOST in after
 
     def raise_one(self, place: int) -> bool:
-        """Like `raise_by_one`, for one place."""
+        """Raise the count of one place by one; return whether it has reached `MOST`."""
         few, packed = self.few, place << 8
         if self.many is None and (self.same or len(few) >= FEW):
             self._widen()

@@ -56,7 +56,7 @@ class Row:
 
 @dataclass
 class Checkpoint:
-    """All that a restart needs besides the journal from `position` on."""
+    """The state that a restart needs besides the journal from `position` on."""
 
     number: int
     position: JournalPosition

@@ -1,7 +1,7 @@
 """Rebuilding the segments from the last checkpoint and the journal behind it.
 
-A torn round is dropped after a copy of it was saved.  Of a damaged round the intact records
-are used, and the others become holes of their segments: reading those entries fails, and nothing
+A torn round is dropped after a copy of it was saved.  The intact records of a damaged round are
+used, and its other records become holes of their segments: reading those entries fails, and nothing
 else does.
 """
 

@@ -77,7 +77,7 @@ def _decoded(data: bytes, record: Record) -> Named | None:
 def of(data: bytes, segment: SegmentId | None = None) -> Named | None:
     """Decode the ORIGIN at the beginning of some bytes; None unless it is intact.
 
-    It must be of `segment`, unless that is None.
+    The ORIGIN of another segment is None too, unless `segment` is None.
     """
     record = record_at(data, 0)
     if record is None or record.kind != ORIGIN or segment not in (None, record.segment):
@@ -98,7 +98,7 @@ def read(disk: ReadableDisk, segment: SegmentId) -> Named | None:
 
 
 def read_from(file: File, segment: SegmentId | None = None) -> Named | None:
-    """Like `read`, from an open file; any segment's ORIGIN is accepted if `segment` is None."""
+    """Read the ORIGIN from an open file; that of any segment if `segment` is None."""
     # Usually one read: a rebuild and the check of a start read the origins of many files.
     data = file.read(segment_file.RECORDS_AT, USUAL_BYTES)
     size = segment_file.origin_size(data, segment)

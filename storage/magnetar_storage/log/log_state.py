@@ -177,10 +177,10 @@ class LogState:
         return offset if offset < self.segment_end(base) else None
 
     def last_up_to(self, ledger: int, entry: int) -> int | None:
-        """Return the offset up to which a position acknowledges: like `offset_of`, but for entry -1
-        of a ledger the offset before the ledger, which is -1 for the first one.
+        """Return the offset up to which a position acknowledges, as `offset_of` does.
 
-        Clients name the entry before a batch of which they acknowledge a part.
+        For entry -1 of a ledger this is the offset before the ledger, -1 for the first one: clients
+        name the entry before a batch that they acknowledge in part.
         """
         base = self._by_id.get(ledger)
         # promise[without base - 1 if entry == -1 and base is not None else]: the entry before a

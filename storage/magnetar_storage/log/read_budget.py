@@ -139,7 +139,7 @@ class Holding:
             budget._waiting[self] = (entries, size, begin)
 
     def read_ahead(self, entries: int, size: int, begin: Begin) -> None:
-        """Like `read`, for entries that are not needed yet; no read without room for them now."""
+        """Begin a read of entries that are not needed yet, unless there is no room for them now."""
         budget = self._budget
         if self.reading or budget._waiting:
             return

@@ -199,7 +199,7 @@ class SparseReader:
         return Run(offset, payloads[at:stop], counts[at:stop])
 
     async def stored_bytes(self, offset: int, stop: int) -> bytes:
-        """Like `SegmentReader.stored_bytes`, but by offsets, up to the next gap."""
+        """Return the result of `SegmentReader.stored_bytes`, by offsets, up to the next gap."""
         found = self.map.entry_of(offset)
         if found is None:
             return b""
@@ -211,7 +211,7 @@ class SparseReader:
         return await self.map.messages_before(offset, self._reader)
 
     def messages_in(self, offset: int) -> int | None:
-        """Like `SegmentReader.messages_in`, but by offset; None too for an entry not kept here."""
+        """Return the number of messages in an entry; None if not known, or not kept here."""
         found = self.map.entry_of(offset)
         return None if found is None else self._reader.messages_in(found[0])
 

@@ -173,7 +173,7 @@ async def draining(context: AdminContext, request: Request) -> Response:
 async def _of_each(
     context: AdminContext, request: Request, operation: Any, *args: object
 ) -> dict[str, Any]:
-    """Return an operation's result; of a partitioned topic, for each partition that has one."""
+    """Return an operation's results for a topic, or for its partitions, by name."""
     directory, topic = serving(context), await _persistent(context, request)
     parts, name = await directory.parts(topic), subscription_of(request)
     found = {str(part): await context.owners.ask(operation, part, name, *args) for part in parts}

@@ -20,7 +20,7 @@ HASHES = 2
 
 
 class LocalFiles:
-    """The files of this machine."""
+    """Reads the files of this machine for authentication."""
 
     def read(self, path: str) -> bytes:
         """Return the whole content of a file."""

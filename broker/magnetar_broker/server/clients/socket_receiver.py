@@ -22,7 +22,7 @@ class SocketReceiver:
     def __init__(
         self, channel: socket.socket, take: Take, descriptors: Descriptors, loop_timer: LoopTimer
     ) -> None:
-        """Begin to receive; create it when clients can be served.  `stop` closes `channel`."""
+        """Begin to receive: clients must be served from now on.  `stop` closes `channel`."""
         self._channel = channel
         self._take = take
         self._descriptors = descriptors

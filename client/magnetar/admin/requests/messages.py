@@ -28,7 +28,7 @@ class StoredMessage:
 
     id: MessageId
     value: bytes
-    """The decompressed payload; of an encrypted message the payload as it is stored."""
+    """The decompressed payload; for an encrypted message, the payload as it is stored."""
     key: str | None = None
     properties: dict[str, str] = field(default_factory=dict)
     publish_time_ms: int = 0

@@ -33,7 +33,7 @@ def policies(namespace: str) -> Request[dict[str, Any]]:
 
 
 def topics(namespace: str) -> Request[list[str]]:
-    """List the full names of the topics; of a partitioned topic, those of its partitions."""
+    """List the full names of the topics, with partitions in place of partitioned topics."""
     return ask("topics.topics_of_namespace", namespace, result=names_of)
 
 

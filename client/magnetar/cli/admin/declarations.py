@@ -108,12 +108,12 @@ def switch_flags(parameter: Parameter) -> tuple[tuple[str, ...], tuple[str, ...]
 def switched(parameter: Parameter, on: bool, off: bool) -> bool:
     """Return whether a switch is on; Contradiction unless exactly one of its flags is given.
 
-    With a default, none of them may be given, too.
+    If the parameter has a default, both flags may be missing.
     """
     if on != off or (not on and parameter.default):
         return on
     flags = " or ".join(max(some, key=len) for some in switch_flags(parameter))
-    raise Contradiction(f"give {flags}, {'not both' if parameter.default else 'one of them'}")
+    raise Contradiction(f"give {flags}, not both" if parameter.default else f"give either {flags}")
 
 
 def usage_of(parameter: Parameter) -> str:

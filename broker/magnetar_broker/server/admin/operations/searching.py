@@ -1,7 +1,7 @@
 """Finding messages of one topic by key or property.
 
-A search reads a bounded range and is continued from where it ended.  Messages of a batch are found
-one by one; of an encrypted batch, and of a message in chunks, only the whole entry is.
+A search reads a bounded range and is continued from where it ended.  The messages of
+a batch are found one by one; an encrypted batch, or a chunk of a message, only as a whole entry.
 """
 
 from magnetar_broker.broker import Broker

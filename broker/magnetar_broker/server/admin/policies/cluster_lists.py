@@ -35,7 +35,7 @@ async def check_replication(directory: Directory, subject: Subject, clusters: Cl
 async def check_replication_of_topic(
     directory: Directory, topic: Subject, clusters: Clusters
 ) -> None:
-    """Check as `check_replication`, and refuse with 412 a list without the broker's cluster."""
+    """Check clusters by `check_replication`; 412 for a list without the broker's cluster."""
     own = directory.clusters.own
     if clusters and own not in clusters:
         raise Refused(412, f"the list has no {own}, the cluster that the topic is in: add it")

@@ -22,7 +22,7 @@ def _where(command: Command, admin: object, values: Values) -> None:
     """Merge the two flags that name the bundle to split; Contradiction unless one is given."""
     given = [values["bundle"], values["bundle_type"]]
     if given.count(None) != 1:
-        raise Contradiction("give --bundle or --bundle-type, one of them")
+        raise Contradiction("give either --bundle or --bundle-type")
     values["bundle"] = values["bundle"] or values["bundle_type"]
 
 

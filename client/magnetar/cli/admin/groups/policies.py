@@ -41,7 +41,7 @@ def _threshold(command: Command, values: Values) -> object:
 
 def _strategy(command: Command, values: Values) -> object:
     if (values["compatibility"] is None) == (not values["disabled"]):
-        raise Contradiction("give --compatibility or --disabled, one of them")
+        raise Contradiction("give either --compatibility or --disabled")
     return values["compatibility"] or "AutoUpdateDisabled"
 
 

@@ -19,7 +19,7 @@ def _reset(command: Command, admin: "AdminClient", values: Values) -> None:
     """Reset a subscription to a message, or to a time."""
     path = command.url(values)
     if (values["time"] is None) == (values["messageId"] is None):
-        raise Contradiction("give --time or --messageId, one of them")
+        raise Contradiction("give either --time or --messageId")
     if values["time"] is not None:
         admin.post(f"{path}/{round((time.time() - values['time']) * 1000)}")
     else:
@@ -31,7 +31,7 @@ def _expire(command: Command, admin: "AdminClient", values: Values) -> None:
     """Expire messages by age, or up to a message."""
     path = command.url(values)
     if (values["seconds"] is None) == (values["position"] is None):
-        raise Contradiction("give --expireTime or --position, one of them")
+        raise Contradiction("give either --expireTime or --position")
     if values["seconds"] is not None:
         admin.post(f"{path}/{values['seconds']}")
     else:
@@ -41,7 +41,7 @@ def _expire(command: Command, admin: "AdminClient", values: Values) -> None:
 
 def _new_properties(command: Command, values: Values) -> object:
     if bool(values["property"]) == bool(values["clear"]):
-        raise Contradiction("give --property or --clear, one of them")
+        raise Contradiction("give either --property or --clear")
     return values["property"] or {}
 
 
