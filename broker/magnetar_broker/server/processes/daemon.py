@@ -10,7 +10,9 @@ from dataclasses import replace
 from magnetar_broker.config import Settings
 from magnetar_broker.expiry.shared_objects import SharedObjects
 from magnetar_broker.expiry.stray_objects import StrayObjects
+from magnetar_broker.limits.reached import ReachedLimits
 from magnetar_broker.placement.ownership import SoleOwner
+from magnetar_broker.server.admin.context import AdminContext
 from magnetar_broker.server.clients.authentication import authenticator_of
 from magnetar_broker.server.clients.listener import Listener
 from magnetar_broker.server.http.guard import HttpGuard, HttpLimits
@@ -31,6 +33,7 @@ from magnetar_broker.server.runtime.process_runtime import SoleRuntime
 from magnetar_broker.server.storage import SoleStorage, storage_of
 from magnetar_broker.server.tls.contexts import Contexts, uses_tls
 from magnetar_broker.standalone import standalone
+from magnetar_storage.runtime.execution import Clock
 
 logger = logging.getLogger(__name__)
 
@@ -87,15 +90,7 @@ class Daemon:
             snapshots=opened.snapshots,
             metadata_url=opened.metadata_url,
         )
-        http = HttpServer(
-            context,
-            self._loop_timer,
-            descriptors,
-            audit_log(engine.clock, settings),
-            authentication=http_authentication_of(settings, self._authenticator),
-            guard=HttpGuard(HttpLimits.of(settings), engine.clock, broker.reached),
-            pages=web_pages_of(settings),
-        )
+        http = self._http_server(context, descriptors, engine.clock, broker.reached)
         ports = open_ports(settings)
         await listener.bind(ports.clients)
         default, listeners = advertised(settings, ports.numbers)
@@ -129,6 +124,20 @@ class Daemon:
             await listener.ended()
             if contexts is not None:
                 contexts.stop()
+
+    def _http_server(
+        self, context: AdminContext, descriptors: Descriptors, clock: Clock, reached: ReachedLimits
+    ) -> HttpServer:
+        settings = self.settings
+        return HttpServer(
+            context,
+            self._loop_timer,
+            descriptors,
+            audit_log(clock, settings),
+            authentication=http_authentication_of(settings, self._authenticator),
+            guard=HttpGuard(HttpLimits.of(settings), clock, reached),
+            pages=web_pages_of(settings),
+        )
 
     def _reload(self) -> None:
         if self._contexts is not None:
