@@ -172,7 +172,7 @@ class FloorConsumer:
 
 
 class FloorConnection(asyncio.BufferedProtocol):
-    """The connection of one client; it receives behind the bytes of an incomplete frame."""
+    """The connection of one client; it receives after the bytes of an incomplete frame."""
 
     def __init__(self, file: EntryFile, service_url: Callable[[], str]) -> None:
         self._file = file

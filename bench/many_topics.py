@@ -15,7 +15,7 @@ CONNECTIONS = 8
 SETTLING_SECONDS = 1.0
 IDLE_SECONDS = 3.0
 OPENING_SECONDS = 300
-"""Pulsar takes 40 s for ten thousand topics."""
+"""The longest time in which the topics are opened: Pulsar takes 40 s for ten thousand."""
 
 
 def many_topics(trial: Trial, shape: Shape, topics: int) -> Measures:

@@ -73,5 +73,5 @@ async def _opened(port: int, topic: str, since: float) -> float:
 
 
 def _longest_ms(times: list[float]) -> float:
-    """Return the longest time between two successive times; 0 if there is one."""
+    """Return the milliseconds between the two successive times that are furthest apart, or 0."""
     return max((after - before for before, after in pairwise(times)), default=0.0) * 1000

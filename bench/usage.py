@@ -68,7 +68,7 @@ class Meter:
     def stop(self, messages: int) -> Measures:
         """Return the cost of `messages` messages; raise RuntimeError if there were none."""
         if not messages:
-            raise RuntimeError("nothing was done in the time there was")
+            raise RuntimeError("no message was handled in the time of the measurement")
         seconds = time.perf_counter() - self.began
         own = time.process_time() - self._own
         cpu = cpu_seconds(self._pid) - self._cpu

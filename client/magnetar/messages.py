@@ -348,7 +348,7 @@ class Entry:
         return self.unacked.bit_count() if self.ack_set else self.metadata.num_messages_in_batch
 
     def payload(self) -> bytes:
-        """Return the stored bytes behind the metadata."""
+        """Return the stored bytes after the metadata."""
         return self._data[self._body_start :]
 
     def decrypted(self, payload: bytes) -> None:

@@ -86,8 +86,8 @@ class Reader(Closing, Generic[V]):
     async def seek(self, target: MessageId | int, inclusive: bool | None = None) -> None:
         """Continue with the message of this id, or the first one published from this time (ms) on.
 
-        With `inclusive=False` it continues behind the message, and with True at the last message if
-        the target is LATEST, which otherwise is behind it.  EARLIEST, LATEST and a time apply to
+        With `inclusive=False` it continues after the message, and with True at the last message if
+        the target is LATEST, which otherwise is after it.  EARLIEST, LATEST and a time apply to
         all partitions, another id to its own; ValueError if the reader does not have it.
         """
         partitions = list(self._partitions)

@@ -68,7 +68,7 @@ def each_of_batch(body: bytes, count: int) -> Iterator[tuple[pb.SingleMessageMet
             raise BadBatch(f"message {index} ends at byte {pos} of {total}")
         yield metadata, body[end:pos]
     if pos != total:
-        raise BadBatch(f"{total - pos} bytes behind the last of {count} messages")
+        raise BadBatch(f"{total - pos} bytes after the last of {count} messages")
 
 
 def _decode_metadata(encoded: bytes, index: int) -> pb.SingleMessageMetadata:

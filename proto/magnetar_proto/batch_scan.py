@@ -65,7 +65,7 @@ def scan_batch(body: bytes, count: int) -> Scan:
             raise BadBatch(f"message {index} ends at byte {pos} of {end}")
         scan.values.append(body[start:pos])
     if pos != end:
-        raise BadBatch(f"{end - pos} bytes behind the last of {count} messages")
+        raise BadBatch(f"{end - pos} bytes after the last of {count} messages")
     if any(key is not None for key in keys):
         scan.keys = keys
     if any(times_ms):

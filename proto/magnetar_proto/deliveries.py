@@ -26,7 +26,7 @@ FLOW_HEAD: Final = b"\x08\x0b\x5a"
 MAX_RUN: Final = 250
 """The most commands that `decode_run` reads."""
 JOIN_BELOW: Final = 4096
-"""Payloads up to this size, on average, are copied behind their heads."""
+"""Payloads up to this size, on average, are copied after their heads."""
 
 
 # --- MESSAGE -------------------------------------------------------------------------------------

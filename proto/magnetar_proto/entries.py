@@ -1,4 +1,4 @@
-"""Entries: the bytes behind a SEND or MESSAGE command, stored and delivered verbatim.
+"""Entries: the bytes after a SEND or MESSAGE command, stored and delivered verbatim.
 
     [u16 0x0e02 | u32 size | BrokerEntryMetadata]     added by a broker, rarely
     [u16 0x0e01 | u32 crc32c]                         covers all that follows
@@ -137,7 +137,7 @@ def deliver_at_ms(entry: bytes) -> int | None:
         if magic == CHECKED_MAGIC:
             stop = METADATA_AT + size
             # It begins with a producer's name of less than 128 bytes, as usual: then the fields
-            # behind it are where the expression looks.
+            # after it are where the expression looks.
             if entry[METADATA_AT] == 0x0A and entry[METADATA_AT + 1] < 128:
                 found = _DELAYED.match(entry, METADATA_AT + 2 + entry[METADATA_AT + 1], stop)
                 if found is not None and (

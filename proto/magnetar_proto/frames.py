@@ -95,7 +95,7 @@ class FrameDecoder:
         if self.error is not None:
             return frames
         try:
-            # First the frame that the last read began: what follows in `data` belongs behind it.
+            # First the frame that the last read began: what follows in `data` belongs after it.
             pos = self._complete(data, frames) if self._pieces else 0
             # Large entries are taken out of the buffer of the socket directly; everything else is
             # copied once, as a whole, of which frames are slices.
@@ -146,7 +146,7 @@ class FrameDecoder:
         append = frames.append
         largest = self.max_frame - SIZE.size
         size = len(data)
-        last = size - FRAME_HEAD.size  # no frame begins behind this position and ends in `data`
+        last = size - FRAME_HEAD.size  # no frame begins after this position and ends in `data`
         while pos <= last:
             total, command, tag, kind = unpack(data, pos)
             if not SMALLEST_TOTAL <= total <= largest:

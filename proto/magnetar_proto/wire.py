@@ -46,7 +46,7 @@ def stretch(value: int) -> tuple[list[bytes], bytes, int]:
 
 
 def decode_varint(buf: bytes, pos: int) -> tuple[int, int]:
-    """Return the value at `pos` and the position behind it.
+    """Return the value at `pos` and the position after it.
 
     BadCommand when it exceeds 64 bits, IndexError when `buf` ends inside it.
     """

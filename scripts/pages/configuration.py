@@ -27,7 +27,7 @@ Precedence, from the lowest: default, file, environment, command line.
   `{ENVIRONMENT_PREFIX}maxMessageSize=1048576`, whether the file has the key or not; only the
   command line and changes at run time override it. A variable without this prefix is never read,
   since it may be meant for another program: if its name is a key of the tables, or ends in one
-  behind `_`, the start logs a warning that names the variable to use. (Pulsar's images also take
+  after `_`, the start logs a warning that names the variable to use. (Pulsar's images also take
   plain names, for keys that their file has, and there the plain name wins over the prefixed one.)
 - **A bad value** is an error that names file, line, key, value and the allowed values.
 - **An unknown key** is ignored with a warning, which names all such keys, and the most similar

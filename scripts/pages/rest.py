@@ -20,7 +20,7 @@ list as an OpenAPI 3.1 description, from which clients can be generated.
 **Requests.** Names in a path are percent-encoded. Encode the name of a subscription twice in the
 path of a topic: there it is decoded twice, as by Pulsar, unless it is not encoded a second time.
 Bodies are JSON; unknown members are ignored. Flags in the query are `true` or anything else.
-Clients that write a `/` behind `tenants`, `clusters`, `brokers` or `metrics` get the same answer. A
+Clients that write a `/` after `tenants`, `clusters`, `brokers` or `metrics` get the same answer. A
 `HEAD` is answered like a `GET`, without the body.
 
 **Answers.** A change is durable when it is answered. An answer without content is 204. A refusal

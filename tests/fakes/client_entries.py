@@ -15,7 +15,7 @@ TOPIC = "persistent://public/default/t"
 def stored(
     messages: Sequence[bytes | Outgoing], sequence_id: int = 0, compression: int = pb.NONE
 ) -> bytes:
-    """Return the bytes that a broker stores for one SEND: those behind the command."""
+    """Return the bytes that a broker stores for one SEND: those after the command."""
     frame = Sender(7, "p", compression).encode(messages, sequence_id, 1234, 5 * MIB)
     [(kind, _, _, _, entry)] = FrameDecoder(6 * MIB).feed(frame)
     assert kind == pb.BaseCommand.SEND

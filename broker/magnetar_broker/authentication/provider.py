@@ -68,5 +68,5 @@ def basic_of(headers: Mapping[str, str]) -> bytes:
         return base64.b64decode(encoded, validate=True)
     except binascii.Error:
         raise InvalidCredentials(
-            "the header Authorization has no base64 behind Basic", "INVALID_HEADER"
+            "the header Authorization has no base64 after Basic", "INVALID_HEADER"
         ) from None

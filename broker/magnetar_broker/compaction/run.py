@@ -1,6 +1,6 @@
 """One compaction: find the last message of each key, then copy those messages.
 
-Each of the two phases reads the existing compacted data and then the log behind it, up to the end
+Each of the two phases reads the existing compacted data and then the log after it, up to the end
 that the log had when compaction began.  All messages are numbered from 0 in that order.
 """
 
@@ -48,7 +48,7 @@ class CompactionRun:
         self._stopped = self._copying = False
         self._lost: dict[
             int, int
-        ] = {}  # unreadable entries: the first offset, and the one behind them
+        ] = {}  # unreadable entries: the first offset, and the one after them
         self._numbered = 0
 
     def stop(self) -> None:

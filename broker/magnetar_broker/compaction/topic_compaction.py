@@ -188,7 +188,7 @@ class TopicCompaction:
     async def last_message_id(self) -> MessageId | None:
         """Return the last message below the horizon; None if the log still has later entries."""
         # promise[max(self.view.horizon, self._log.first_offset) -> self.view.horizon]: compacted
-        #   messages are found when the log behind them is gone
+        #   messages are found when the log after them is gone
         if self._log.last_visible() >= max(self.view.horizon, self._log.first_offset):
             return None
         partition = self._name.partition

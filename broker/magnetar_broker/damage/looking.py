@@ -76,7 +76,7 @@ async def next_damage(log: Log, offset: int) -> list[Damage]:
 
 
 def _stop_of(log: Log, damage: Damage) -> int:
-    """Return the offset behind a range."""
+    """Return the offset after a range."""
     return log.offsets_of(damage.segment, damage.first, damage.last + 1).stop
 
 

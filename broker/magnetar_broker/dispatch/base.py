@@ -46,7 +46,7 @@ class Blocker(StrEnum):
     RATE = "rate"
     """A dispatch rate is used up for the moment."""
     TRANSACTION = "transaction"
-    """All entries that are left lie behind the first message of an open transaction."""
+    """All entries that are left lie after the first message of an open transaction."""
     DELAY = "delay"
     """All entries that are left are delayed."""
     SWITCHING = "switching"
@@ -89,7 +89,7 @@ class Delays(Protocol):
         """The offsets of delayed entries; due ones leave it before `Dispatcher.due` is called."""
 
     def catch(self, first: int, payloads: Sequence[bytes]) -> None:
-        """Add the delayed ones of entries that were read to `waiting`.
+        """Add to `waiting` those of the entries read that are delayed.
 
         Call it before the entries are delivered: after a crash the index may not have them all.
         """
@@ -157,7 +157,7 @@ def _outside(
 
 def caught_up(log: Log, cursor: Cursor) -> Blocker:
     """Return the reason why nothing is delivered when every deliverable entry was delivered."""
-    # Entries behind `visible_end` are durable, but follow the first message of an open transaction.
+    # Entries after `visible_end` are durable, but follow the first message of an open transaction.
     is_held_back = cursor.next_unacked(log.visible_end) < log.end
     return Blocker.TRANSACTION if is_held_back else Blocker.CAUGHT_UP
 

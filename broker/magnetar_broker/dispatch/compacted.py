@@ -130,7 +130,7 @@ class CompactedReading:
             return offset
         at = bisect_left(self._ahead.offsets, offset)
         part = self._ahead.cut(at, at + room)
-        # The compacted data has no entry left in this stretch: go on behind it.
+        # The compacted data has no entry left in this stretch: go on after it.
         if not part.payloads:
             behind = self._ahead_to
             self.clear()

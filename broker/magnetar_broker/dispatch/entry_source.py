@@ -46,7 +46,7 @@ class EntrySource:
         error, at = self.failure, self._failed_at
         if not isinstance(error, LASTING):
             return range(0)
-        # The failure ends with this: the caller skips the entries and reads on behind them.
+        # The failure ends with this: the caller skips the entries and reads on after them.
         self.failure = None
         return range(at, self._log.entries.behind_damage(at, error))
 

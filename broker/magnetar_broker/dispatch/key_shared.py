@@ -201,7 +201,7 @@ class KeyShared(MultiConsumerDispatcher):
         lost = self._notices.give_up(self._scattered)
         if not lost:
             return None
-        # Entries behind the damage must not wait for it.
+        # Entries after the damage must not wait for it.
         self._unrouted.add_all(self.queues.drop(lost))
         self._unrouted.set_aside(lost)
         # The damage may be at another entry that was read together with this one.

@@ -45,11 +45,11 @@ class NewEntries:
     def take(self, offset: int, max_entries: int, max_bytes: int) -> Run | None:
         """Return entries from `offset` on, all of one segment; None if none are available yet.
 
-        They stay new until the caller moves `read_offset` behind those that it has sent.
+        They stay new until the caller moves `read_offset` after those that it has sent.
         """
         log, source = self._log, self.source
         # promise[min(log.segment_end(offset), log.visible_end) -> log.segment_end(offset)]: a
-        #   subscription does not read behind an open transaction
+        #   subscription does not read after an open transaction
         end = min(log.segment_end(offset), log.visible_end)
         if offset >= end:
             self._caught_up()
@@ -78,7 +78,7 @@ class NewEntries:
         """Set aside new entries that cannot be read, to read on after them; return their number."""
         lost = notices.give_up(self.source)
         # Damage acknowledges nothing: what cannot be read stays in the backlog and is tried again
-        # when a consumer joins.  Until then the entries behind it are delivered.
+        # when a consumer joins.  Until then the entries after it are delivered.
         for start, stop in self.cursor.acked.missing(lost.start, lost.stop):
             waiting.add_all(range(start, stop))
         waiting.set_aside(lost)

@@ -17,7 +17,7 @@ class Shared(MultiConsumerDispatcher):
     """The dispatcher of Shared: redelivered entries and waiting chunks go before new entries.
 
     New entries that cannot be read are set aside among those that wait, so that delivery goes on
-    behind them.
+    after them.
     """
 
     def __init__(self, stream: Stream) -> None:
@@ -110,7 +110,7 @@ class Shared(MultiConsumerDispatcher):
             # One queue sets aside what is damaged; chunks that can be read still find their owner.
             if queue is not self._waiting:
                 queue.move_to(self._waiting)
-            self._waiting.set_aside(lost)  # entries behind the damage must not wait for it
+            self._waiting.set_aside(lost)  # entries after the damage must not wait for it
         if queue is self._waiting:
             source.clear()
         return False
@@ -234,7 +234,7 @@ class Shared(MultiConsumerDispatcher):
             return self._room(consumer, queue)
         elif not queued and taker is consumer:
             # It is for this consumer, or for any, and this one has no room: it stays, as does what
-            # is behind it.
+            # is after it.
             return 0
         else:
             # Its consumer has no room, or earlier chunks wait for it: others go on without it.

@@ -210,7 +210,7 @@ class SingleActive:
         """Do nothing: only the cursor keeps acknowledgements here."""
 
     def skipped(self) -> None:
-        """Read again: the next entry may be another one now, for instance one behind damage."""
+        """Read again: the next entry may be another one now, for instance one after damage."""
         self.dispatch()
 
     def redeliver(self, consumer: Consumer, offsets: Sequence[int] | None) -> None:

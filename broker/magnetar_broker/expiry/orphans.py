@@ -58,7 +58,7 @@ async def _unlisted(engine: Engine, candidates: set[SegmentId]) -> tuple[set[Seg
     unlisted, unreadable = set(candidates), set[str]()
 
     # Begin with the broker's own topics: every health check leaves segments of one.  Mostly every
-    # segment is listed: then the records behind the last one are not read.
+    # segment is listed: then the records after the last one are not read.
     for prefix in (topics_of(SYSTEM_NAMESPACE, "persistent"), TOPICS):
         after = ""
         while unlisted and (page := await engine.metadata.read_under(prefix, after, RECORDS)):

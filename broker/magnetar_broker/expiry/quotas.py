@@ -176,7 +176,7 @@ async def _evict_by_size(topic: QuotaTopic, excess: ExceededQuota) -> None:
     for one in held_by(topic):
         if one.counter.size() >= max(excess.limit, 1):
             offset = one.counter.offset_leaving(excess.limit * EVICTED_TO_PERCENT // 100)
-            # Keep what is behind the first entry of an open transaction: nobody could read it yet.
+            # Keep what is after the first entry of an open transaction: nobody could read it yet.
             offset = min(offset, topic.log.visible_end)
             await _evict(topic, one, [range(offset)], excess)
 

@@ -55,7 +55,7 @@ class FrameReader:
 
 
 def first_message(data: bytes | bytearray, limit: int) -> tuple[Message, bytes] | None:
-    """Return the first message, and the bytes behind it; None if its end has not come.
+    """Return the first message, and the bytes after it; None if its end has not come.
 
     `BadFrame` for anything else, and for a message of more than `limit` bytes.
     """

@@ -63,7 +63,7 @@ def decode_value(data: bytes) -> Any:
         value = decoder.value(DEPTH)
     except IndexError as error:
         raise ValueError(_INCOMPLETE) from error
-    # promise: bytes behind a value are not ignored
+    # promise: bytes after a value are not ignored
     if decoder.at != len(data):
         raise ValueError(f"{len(data) - decoder.at} bytes follow the value")
     return value

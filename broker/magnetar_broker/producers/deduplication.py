@@ -96,7 +96,7 @@ class Deduplication:
         else:
             self._settled = self._sequences.covered
             # promise[await self._catch_up() -> self._sequences.cover(self._log.end)]: entries
-            #   behind the kept state are counted again
+            #   after the kept state are counted again
             await self._catch_up()
             self.state.on = self.state.watching = True
             self.write()

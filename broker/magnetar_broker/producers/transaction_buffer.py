@@ -107,7 +107,7 @@ class TransactionBuffer:
             hidden.offsets.remove_below(log.first_offset)
             log.hidden = hidden.offsets  # promise: what is hidden is known after a load
             clock, began_ms = log.engine.clock, log.engine.clock.now_ms()
-            # promise: entries behind the state are read when a topic is loaded
+            # promise: entries after the state are read when a topic is loaded
             await buffer._replay()
             buffer.recovered_ms = began_ms, clock.now_ms()
         return buffer

@@ -10,7 +10,7 @@ from magnetar_proto.frames import SIZE, SMALLEST_TOTAL, FrameDecoder
 
 
 class FirstFrame:
-    """Collects one frame and no byte behind it: read at most `lacks` bytes, and `add` them."""
+    """Collects one frame and no byte after it: read at most `lacks` bytes, and `add` them."""
 
     def __init__(self) -> None:
         self._data = bytearray()

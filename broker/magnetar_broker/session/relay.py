@@ -285,7 +285,7 @@ class Upstream:
                     self._forward(run)
                     run = []
                     handler(self, message)
-                    # promise: nothing is handled behind the command that disconnects
+                    # promise: nothing is handled after the command that disconnects
                     if self._relay.closed:  # an old client: it was disconnected instead
                         return
                     continue

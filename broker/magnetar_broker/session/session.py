@@ -264,7 +264,7 @@ class Session:
     def _handle(self, frames: list[Frame]) -> None:
         """Handle frames in order.
 
-        Those behind `MAX_REQUESTS`, or behind a CONNECT under way, wait for `_resume_held`.
+        Those after `MAX_REQUESTS`, or after a CONNECT under way, wait for `_resume_held`.
         """
         try:
             at = 0

@@ -79,7 +79,7 @@ REASONS: Final = {
         "wait, or raise the dispatch rate of the scope that is named",
     ),
     Blocker.TRANSACTION: Reason(
-        "all messages that are left lie behind the first message of an open transaction",
+        "all messages that are left lie after the first message of an open transaction",
         "commit or abort the transaction that is named, or wait for its timeout",
     ),
     Blocker.DELAY: Reason(

@@ -48,11 +48,11 @@ async def complete_messages(
 async def _complete(log: Log, cursor: Cursor, consumer: Consumer, frames: FrameCache) -> None:
     """Send the chunks that are missing of the messages that were sent in part.
 
-    They are in any number of entries behind, and are sent whatever the permits are: the client has
-    room for the messages, which it began.
+    Any number of entries may lie between them.  They are sent whatever the permits are: the client
+    has room for the messages, which it began.
     """
     begun = await _begun(log, cursor, consumer)
-    # From behind the earliest of them on: the chunks of several producers are mixed.
+    # From the place after the earliest of them on: the chunks of several producers are mixed.
     offset, size = min((part.offset for part in begun.values()), default=log.end) + 1, 0
     while begun and size < MOST_BYTES and offset < log.visible_end:
         run = await _read(log, offset, READ_ENTRIES)
@@ -92,7 +92,7 @@ async def _begun(log: Log, cursor: Cursor, consumer: Consumer) -> dict[bytes, _P
     if last is None or cursor.next_unacked(log.first_offset) > last or _is_selective(consumer):
         return begun
     offset, size = max(last - LOOK_BACK, log.first_offset), 0
-    with suppress(StorageError):  # damage before does not prevent what is behind
+    with suppress(StorageError):  # damage does not prevent what follows
         while offset < last and size < READ_BYTES:
             run = await _read(log, offset, last - offset)
             _note_all(begun, run, cursor, consumer)

@@ -18,7 +18,7 @@ from magnetar_storage.log.offset_set import OffsetSet, next_in_neither
 from magnetar_storage.log.ranges import RangeSet
 
 END: Final = 1 << 63
-"""An offset behind every message."""
+"""An offset after every message."""
 MOST_RANGES: Final = 1000
 """The most ranges of deleted subscriptions that are remembered."""
 NAMES_TOGETHER: Final = 100
@@ -80,7 +80,7 @@ class ReadHistory:
         `present` are the names of the topic's subscriptions.
         """
         found = self._ended.copy()
-        # The earliest start is enough: a subscription holds everything behind its start.
+        # The earliest start is enough: a subscription holds everything after its start.
         if present:
             found.add(min(self._starts.get(name, 0) for name in present), END)
         return found

@@ -17,7 +17,7 @@ class SkipPosition(NamedTuple):
     """A place between two messages."""
 
     offset: int
-    """The first entry of which messages are behind it."""
+    """The first entry that has messages after the place."""
     left: int | None
     """The mask of those messages; None for all of the entry."""
 
@@ -72,7 +72,7 @@ async def expire_through(subscription: Subscription, place: SkipPosition) -> Non
 
 
 async def place_in(log: Log, message: MessageId, behind: bool) -> SkipPosition:
-    """Return the place before a message, or behind it; without it, the place before the next."""
+    """Return the place before a message, or after it; without it, the place before the next."""
     offset = log.seek(message.ledger, message.entry)
     # The message is gone or never was: there is no entry of which a part could stay.
     if log.offset_of(message.ledger, message.entry) != offset:

@@ -92,9 +92,9 @@ class EncryptionFailed(MagnetarError):
 class Damaged(MagnetarError):
     """The broker cannot read the next stored entries: their bytes on disk are damaged.
 
-    `receive` and `read` raise it once everything before these entries was taken.  Entries behind
+    `receive` and `read` raise it once everything before these entries was taken.  Entries after
     them are not delivered until they are set aside or their file is restored.  A consumer that
-    shares its subscription gets those behind them, and then this error, once.
+    shares its subscription gets those after them, and then this error, once.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Damaged(MagnetarError):
     ) -> None:
         ledger, entry, *_ = message_id
         last = f" to {ledger}:{entry + entries - 1}" if entries > 1 else ""
-        stops = ", and delivers nothing behind it" if stops_delivery else ""
+        stops = ", and delivers nothing after it" if stops_delivery else ""
         super().__init__(
             f"the broker cannot read {ledger}:{entry}{last} of {topic}{stops}: {why}; put its file "
             f"back from a copy, or go on without these messages after "
@@ -123,7 +123,7 @@ class Damaged(MagnetarError):
 class Unreadable(MagnetarError):
     """An entry is damaged, encrypted, chunked or compressed in an unknown way.
 
-    `receive` and `read` raise it once, in the entry's place; the next call continues behind it.
+    `receive` and `read` raise it once, in the entry's place; the next call continues after it.
     The option `on_unreadable` of consumers and readers skips such entries instead.
     """
 

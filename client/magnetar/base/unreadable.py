@@ -4,7 +4,7 @@ FAIL, SKIP, DISCARD = "fail", "skip", "discard"
 ON_UNREADABLE = (FAIL, SKIP, DISCARD)
 """The actions for an entry that cannot be decoded.
 
-fail: `receive` raises `Unreadable` in its place; the next call continues behind it.
+fail: `receive` raises `Unreadable` in its place; the next call continues after it.
 skip: it is left out.
 discard: it is left out and acknowledged, so that the broker does not deliver it again.
 

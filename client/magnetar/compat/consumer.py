@@ -142,7 +142,7 @@ class Consumer(Receiving):
 
     @translated
     def seek(self, messageid: MessageId | magnetar.MessageId | int) -> None:
-        """Continue behind a message, or with messages published at a time in milliseconds or later.
+        """Continue after a message, or with messages published at a time in milliseconds or later.
 
         With the option start_message_id_inclusive it continues with the message itself.
         """

@@ -24,7 +24,7 @@ class MessageId:
     earliest: ClassVar[MessageId]
     """The position of the first message of a topic."""
     latest: ClassVar[MessageId]
-    """The position behind the last message of a topic."""
+    """The position after the last message of a topic."""
 
     def __init__(
         self, partition: int = -1, ledger_id: int = -1, entry_id: int = -1, batch_index: int = -1

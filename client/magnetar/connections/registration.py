@@ -120,7 +120,7 @@ class Registration:
 
     @property
     def refusal(self) -> MagnetarError | None:
-        """The last refusal to register again; None while it is registered."""
+        """The last refusal to register again; None while the producer or consumer is registered."""
         return None if self.connection is not None else self._again_by.last_error
 
     async def close(self) -> Connection | None:

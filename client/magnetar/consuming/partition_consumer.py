@@ -200,7 +200,7 @@ class PartitionConsumer(Generic[T]):
     async def seek(self, target: MessageId | int, inclusive: bool | None = None) -> None:
         """Continue with the message of this id, or the first one published from this time (ms) on.
 
-        `inclusive` is for consumers without durable subscription: False continues behind the
+        `inclusive` is for consumers without durable subscription: False continues after the
         message, and True with the last message if the target is LATEST.
         """
         # Acknowledgements that arrive after the seek would acknowledge what it gives back.

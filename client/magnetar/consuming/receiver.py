@@ -121,7 +121,7 @@ class Receiver(Generic[T]):
     def damaged(self, first: MessageId, entries: int, why: str) -> None:
         stops = not self._options.is_shared
         error = Damaged(self._subscriber.topic, first, entries, why, stops)
-        # promise: a consumer that stops at damage is told so, behind what it got before
+        # promise: a consumer that stops at damage is told so, after what it got before
         self._inbox.put_failure(Failure(error, self._subscriber.source, 0))
 
     def end_reached(self) -> None:
@@ -217,7 +217,7 @@ class Receiver(Generic[T]):
         return items
 
     def _behind_start(self, entry: Entry) -> list[T]:
-        """Return the contents of the entry that are behind the position of a reader."""
+        """Return the contents of the entry that are after the position of a reader."""
         if self._resume_position.is_seen(entry):
             return []
         items = self._unpack(entry)

@@ -9,7 +9,7 @@ from magnetar_proto.ids import EARLIEST, LATEST, MessageId
 from magnetar_proto.names import TopicName
 
 WHOLE_ENTRY = LAST_BATCH_INDEX + 1
-"""A batch index behind every message of an entry."""
+"""A batch index after every message of an entry."""
 
 
 class _State(NamedTuple):
@@ -48,7 +48,7 @@ class ResumePosition:
     def sought(self, target: MessageId | int, inclusive: bool | None = None) -> None:
         """Note a seek to a message, to the position after it, or to a publish time.
 
-        Without `inclusive` it is with the message, and for LATEST behind the last one.
+        Without `inclusive` it is with the message, and for LATEST after the last one.
         """
         if self.at is None:
             return  # the broker stores the position of a durable subscription
@@ -84,7 +84,7 @@ class ResumePosition:
             self.at, self._seen = EARLIEST, EARLIEST[:3]
             return False
         self.at, self._seen = last, _seen_before(last, self._with_last)
-        # LATEST has registered behind the last message; to include that, start at its id.
+        # LATEST has registered after the last message; to include that, start at its id.
         return self._with_last
 
     def describe(self, command: pb.CommandSubscribe, now_ms: int) -> None:

@@ -46,7 +46,7 @@ class Outbox:
         return self._sender is not None
 
     def open(self, sender: Sender, last_sequence_id: int) -> None:
-        """Encode with this sender from now on, and continue behind this sequence id."""
+        """Encode with this sender from now on, and continue after this sequence id."""
         self._sender = sender
         self.next_sequence_id = last_sequence_id + 1
 

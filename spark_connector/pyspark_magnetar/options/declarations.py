@@ -174,5 +174,5 @@ def names(given: str) -> tuple[str, ...]:
     """Parse names separated by commas."""
     found = tuple(name.strip() for name in given.split(",") if name.strip())
     if not found:
-        raise ValueError("expected names, divided by commas")
+        raise ValueError("expected names, separated by commas")
     return found

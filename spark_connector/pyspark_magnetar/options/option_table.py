@@ -93,7 +93,7 @@ CONNECTING: Final = (
 )
 
 READING: Final = (
-    _read("topics", "topics, divided by commas", names),
+    _read("topics", "topics, separated by commas", names),
     _read("topicsPattern", "tenant/namespace/EXPRESSION of topics", text),
     _read("startingOffsets", "where a new query begins", parse_offsets),
     _read("endingOffsets", "where a batch read ends: its last message", parse_offsets),
@@ -129,7 +129,7 @@ READING: Final = (
         text,
         aliases=("predefinedSubscription", "kafka.group.id"),
     ),
-    _read("metadata", "metadata columns, divided by commas; all or none", names),
+    _read("metadata", "metadata columns, separated by commas; all or none", names),
     _read(
         "schemaMode",
         "bytes: column value; column: also __schemaVersion; auto: columns of the topic's schema",

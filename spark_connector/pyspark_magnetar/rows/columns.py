@@ -78,7 +78,7 @@ def _values(gathered: Gathered, kind: pa.DataType) -> pa.Array:
 
 
 def _cut(bodies: list[bytes], start: int, stride: int) -> tuple[bytes | pa.Buffer, int]:
-    """Return the bytes behind `start` in every stride of the bodies, and the number of strides."""
+    """Return the bytes after `start` in every stride of the bodies, and the number of strides."""
     body = b"".join(bodies)
     count = len(body) // stride
     if start == stride:

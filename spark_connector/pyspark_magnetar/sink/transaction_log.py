@@ -79,7 +79,7 @@ class TransactionLog(Closing):
     ) -> AsyncIterator[tuple[Record, magnetar.Message]]:
         """Write the announcement, and yield the owner's unread records before it.
 
-        Records behind a mark follow once the transaction of the mark has ended.
+        Records after a mark follow once the transaction of the mark has ended.
         """
         end = await self._producer.send(encoded(announcement))
         while True:

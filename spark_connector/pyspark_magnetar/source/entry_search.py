@@ -1,7 +1,7 @@
 """Finds entries of a partition by reading single ones.
 
 The binary protocol has no list of ledgers.  A reader at any position receives the first entry
-at it or behind it, which suffices to find the end of a ledger.
+at it or after it, which suffices to find the end of a ledger.
 """
 
 import asyncio
@@ -79,7 +79,7 @@ async def ledger_end(view: View, topic: str, ledger: int, known: int) -> tuple[i
     low, high = known, -1  # the last entry is in [low, high)
     while high < 0 or high - low > 1:
         # Each round tries several entries at once, as a round trip costs more than a probe: first
-        # at growing distances until one is behind the end, then within the bounds.
+        # at growing distances until one is after the end, then within the bounds.
         if high < 0:
             tried = [low + WIDTH**power for power in range(WIDTH)]
         else:
@@ -96,7 +96,7 @@ async def ledger_end(view: View, topic: str, ledger: int, known: int) -> tuple[i
         # Entries may be deleted between two probes, so that their answers contradict each other.
         high = high if high < 0 else max(high, low + 1)
     if behind is None:
-        raise magnetar.OperationTimeout(f"{topic}: nothing was found behind ledger {ledger}")
+        raise magnetar.OperationTimeout(f"{topic}: nothing was found after ledger {ledger}")
     return low, behind
 
 
@@ -105,7 +105,7 @@ async def ledger_ends(
 ) -> list[Position]:
     """Return the last entries of at most `most` ledgers from `start` to before that of `end`.
 
-    A ledger that was deleted, or has nothing behind `start`, is omitted.
+    A ledger that was deleted, or has nothing after `start`, is omitted.
     """
     found: list[Position] = []
     ledger, known = start

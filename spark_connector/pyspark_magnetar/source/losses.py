@@ -1,7 +1,7 @@
 """Detects messages that were deleted before a query has read them.
 
 Entry numbers have regular gaps: markers of transactions, and ends of ledgers.  Only a ledger that
-is missing can therefore be a loss, and only if it had entries behind the query's position.
+is missing can therefore be a loss, and only if it had entries after the query's position.
 """
 
 import logging
@@ -27,7 +27,7 @@ class Losses:
         self._continued: dict[str, dict[Position, int]] = {}
         """The ledger in which a partition continued, by partition and former last entry."""
         self._checked: dict[str, Position] = {}
-        """Positions, by partition, behind which nothing is missing."""
+        """Positions, by partition, after which nothing is missing."""
 
     def observe(self, last: Mapping[str, Position]) -> None:
         """Record the last entries; call this with every answer of the broker."""
@@ -40,7 +40,7 @@ class Losses:
             self._observed[topic] = position
 
     async def check(self, topic: str, read: Position, last: Position) -> None:
-        """Raise DataLoss, or log a line, if messages behind `read` were deleted."""
+        """Raise DataLoss, or log a line, if messages after `read` were deleted."""
         # The end of a compacted view moves back if it is replaced or deleted after it was read.
         # promise[without or self._view.compacted]: the end of a compacted view does not mean a loss
         if NOTHING in (last, read) or self._view.compacted:

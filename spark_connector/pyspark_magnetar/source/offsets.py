@@ -26,7 +26,7 @@ NOTHING: Position = (-1, -1)
 
 
 class Start(NamedTuple):
-    """The start in a partition: behind a position, and behind some messages of the next entry."""
+    """The start in a partition: after a position, and after some messages of the next entry."""
 
     position: Position
     messages: int = 0

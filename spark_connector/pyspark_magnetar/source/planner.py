@@ -61,7 +61,7 @@ class Planner:
         self._stop_at = self._tail.now()
 
     def next_offset(self, current: Offset, limits: Limits) -> Offset:
-        """Return the end of the batch behind `current`, or `current` itself if nothing is new."""
+        """Return the end of the batch after `current`, or `current` itself if nothing is new."""
         give_up_s = time.monotonic() + LONGEST_POLL_S
         seen = self._stop_at or self._tail.seen()
         while True:

@@ -97,7 +97,7 @@ class _RangeReader:
                         return
                     if silences == MAX_SILENCES:
                         error.add_note(
-                            f"reading {self._wanted.topic} behind {self._at} up to "
+                            f"reading {self._wanted.topic} after {self._at} up to "
                             f"{self._wanted.end}: the broker has more, and sends none"
                         )
                         raise
@@ -114,7 +114,7 @@ class _RangeReader:
 
     async def _open(self) -> magnetar.EntryReader:
         ledger, entry = self._wanted.start
-        # There is no id before the first entry of a ledger to start behind.
+        # There is no id before the first entry of a ledger to start after.
         start = magnetar.MessageId(ledger, max(entry, 0)) if ledger >= 0 else magnetar.EARLIEST
         # Ask for no more than the range has, nor for more bytes than are to wait in memory.
         mean = self._wanted.mean
@@ -222,7 +222,7 @@ class _RangeReader:
         return True
 
     async def _is_deleted(self, position: Position) -> bool:
-        """Tell whether the first existing entry lies behind the position."""
+        """Tell whether the first existing entry lies after the position."""
         first = await first_at(self._view, self._wanted.topic)
         return first is None or first.position > position
 
@@ -230,7 +230,7 @@ class _RangeReader:
         """Report a loss, as an error or in the log."""
         at, end = self._at, self._wanted.end
         text = (
-            f"{self._wanted.topic}: the entries behind {at[0]}:{at[1]} up to {end[0]}:{end[1]} "
+            f"{self._wanted.topic}: the entries after {at[0]}:{at[1]} up to {end[0]}:{end[1]} "
             f"were deleted in part: {why}. Retention or a time to live deleted them, or the topic "
             "was recreated"
         )

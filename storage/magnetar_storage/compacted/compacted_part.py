@@ -105,7 +105,7 @@ class PartMap:
         at = bisect_right(self.ledgers, ledger) - 1
         if at < 0:
             return self.bases[0]
-        # A position behind the entries that are left of its ledger is that of the next ledger.
+        # A position after the entries that are left of its ledger is that of the next ledger.
         offset = self.bases[at] + entry
         behind = at + 1 < len(self.bases)
         if self.ledgers[at] < ledger:

@@ -136,7 +136,7 @@ class Cursor:
         self.acked.add_all(runs)
 
     def _advance(self) -> None:
-        # The holes before it may be filled: then the mark-delete moves over what lies behind them.
+        # The holes before it may be filled: then the mark-delete moves over what lies after them.
         if self.acked:
             next_unacked = self.acked.next_missing(self.mark_delete + 1)
             if next_unacked > self.mark_delete + 1:

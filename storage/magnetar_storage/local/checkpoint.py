@@ -32,7 +32,7 @@ ROW = Struct("<QQQQQQ")
 """segment, entries, messages, payload bytes, durable bytes of the file, 1 if sealed."""
 
 VERSIONS = Struct("<II")
-"""version, bytes of the suspects: behind the magic in every version."""
+"""version, bytes of the suspects: after the magic in every version."""
 
 FILE = Struct("<QQ")
 """A finished segment, and the bytes of its file."""
@@ -79,7 +79,7 @@ def numbers(disk: ReadableDisk) -> list[int]:
 
 def encode(checkpoint: Checkpoint) -> bytes:
     rows = checkpoint.rows
-    # Suspects are rare and have long texts: behind the tables they do not widen every row.
+    # Suspects are rare and have long texts: after the tables they do not widen every row.
     suspects = {str(number): row.suspect for number, row in rows.items() if row.suspect}
     reasons = json.dumps(suspects).encode() if suspects else b""
     head = HEADER.pack(
@@ -102,7 +102,7 @@ def decode(data: bytes) -> Checkpoint | None:
     if len(data) < HEADER_1.size + CRC.size or data[:8] != MAGIC:
         return None
     body = data[: -CRC.size]
-    # Over everything: recovery trusts each number, and what lies in a file behind the length of its
+    # Over everything: recovery trusts each number, and what lies in a file after the length of its
     # row is overwritten.
     if CRC.unpack(data[-CRC.size :])[0] != crc32c(body):
         return None
@@ -151,7 +151,7 @@ def read_newest(disk: Disk) -> Checkpoint:
         if checkpoint is None or checkpoint.number != number:
             continue
         # The journal before the newest checkpoint may be gone, since it is removed as soon as that
-        # is durable. An older one counts only if every file behind it is left: else records between
+        # is durable. An older one counts only if every file after it is left: else records between
         # the two would be missing without a trace.
         if number == found[0] or _has_journal_from(disk, checkpoint.position.file):
             return checkpoint

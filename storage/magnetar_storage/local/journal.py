@@ -211,7 +211,7 @@ class JournalFiles:
         After any other error it is unknown what was written: no round may follow.  A round that
         waited meanwhile for one that failed is not written, and raises the same error.
         """
-        if self._error is not None:  # promise: nothing is written behind a round that failed
+        if self._error is not None:  # promise: nothing is written after a round that failed
             raise self._error
         try:
             try:
@@ -278,7 +278,7 @@ class JournalFiles:
 
     def _end_file(self, file: File) -> None:
         """Complete the file durably, before the next one exists."""
-        # The END round tells a start that nothing behind it counts, and that this file is complete.
+        # The END round tells a start that nothing after it counts, and that this file is complete.
         end = encode_round(self._round + 1, self._seed, (), (), (), ())
         self._previous_end = self._offset
         self._write(file, [end], len(end))
@@ -333,7 +333,7 @@ class JournalFiles:
 
 
 def _size_of(records: CommitRound) -> int:
-    """Return the bytes of a round with these records, without the clean end behind it."""
+    """Return the bytes of a round with these records, without the clean end after it."""
     return ROUND_HEADER.size + DIRECTORY_BYTES_PER_RECORD * len(records.sizes) + records.size
 
 

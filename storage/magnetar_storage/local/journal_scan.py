@@ -77,7 +77,7 @@ class JournalScan:
             if later is None and self._ends_at(at):
                 self.clean_at = None if self.complete else at
                 return
-            # Nothing was written behind it, and nothing else proves that it was synced: a crash cut
+            # Nothing was written after it, and nothing else proves that it was synced: a crash cut
             # it.
             if later is None and not self.complete:
                 self.torn_at = at

@@ -142,7 +142,7 @@ def next_record(data: bytes, at: int) -> Record | None:
         record = record_at(data, found - CRC_BYTES)
         if record is not None:
             return record
-        # One byte on, and not behind the claimed size, which may be damaged.
+        # One byte on, and not after the claimed size, which may be damaged.
         at = found - CRC_BYTES + 1
     return None
 

@@ -1,4 +1,4 @@
-"""Rebuilding the segments from the last checkpoint and the journal behind it.
+"""Rebuilding the segments from the last checkpoint and the journal after it.
 
 A torn round is dropped after a copy of it was saved.  The intact records of a damaged round are
 used, and its other records become holes of their segments: reading those entries fails, and nothing
@@ -167,7 +167,7 @@ class Rebuild:
             return
         # Records between were damaged beyond recognition: their entries keep their positions.
         self._skip_to(row, record.first)
-        # A later record of the segment proves that none of its entries is missing behind a lost
+        # A later record of the segment proves that none of its entries is missing after a lost
         # stretch.
         row.suspect = ""
         self._add(
@@ -237,7 +237,7 @@ class Rebuild:
         first, last = row.entries, row.entries + place.n - 1
         text = f"entries {first} to {last} are damaged; they cannot be read, all others can"
         self._find(name, place.at, text, number, (first, last))
-        # As long as the record was: the blocks behind it stay where the index places them.
+        # As long as the record was: the blocks after it stay where the index places them.
         self._add(number, place.n, place.n, data[place.at : place.at + place.size])
 
     def _lost(self, name: str, lost: Lost) -> None:
@@ -507,7 +507,7 @@ def _replay(
 ) -> JournalPosition:
     """Apply the journal from `start` on, or its first file only; returns where to continue."""
     files = _journal_from(disk, start.file)
-    # Files are removed from the front only: a gap was made by somebody else, and records behind it
+    # Files are removed from the front only: a gap was made by somebody else, and records after it
     # must not be applied to a state that lacks those before.
     if files != list(range(start.file, start.file + len(files))) or (start.offset and not files):
         raise Corrupt(

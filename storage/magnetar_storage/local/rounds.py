@@ -129,7 +129,7 @@ def encode_round(
     """Encode the header and the directory of a round; without records it is the END round.
 
     `crcs` are the records' own checksums, the first four bytes of each.  They come before the
-    segments: behind them they would cancel out, as any checksum does right behind what it sums.
+    segments: after them they would cancel out, as any checksum does right after what it sums.
     """
     # As columns: each is converted by one call, however many records there are.
     tables = array("Q", segments), array("I", sizes), array("I", ns)

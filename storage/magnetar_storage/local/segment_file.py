@@ -32,7 +32,7 @@ from magnetar_storage.runtime.disk import Disk, File, ReadableDisk
 FILE_MAGIC = b"MAGNSEGM"
 FILE_VERSION = 2
 HEAD_VERSIONS = (1, FILE_VERSION)
-"""The versions that this release reads.  Version 1 has no ORIGIN behind the head."""
+"""The versions that this release reads.  Version 1 has no ORIGIN after the head."""
 RECORDS_AT = file_head.BYTES
 """The offset of the first record, which is the ORIGIN if there is one."""
 MOST_ORIGIN_BYTES = 1 << 20
@@ -178,8 +178,8 @@ def scan(file: File, segment: SegmentId, end: int, entries: int, messages: int) 
             # Bytes before the first entry hold no entries, however damaged they are.
             index.begin(at)
         if record.first > index.entries or at > index.offsets[-1]:
-            # An intact record behind damage names its first entry: what is missing before it is a
-            # hole, and positions behind it stay as they were.
+            # An intact record after damage names its first entry: what is missing before it is a
+            # hole, and positions after it stay as they were.
             hole(record.first, at)
         index.add(record.n, counts_of(data, record), record.size)
     if index.entries < entries:
@@ -225,7 +225,7 @@ def origin_size(data: bytes, segment: SegmentId | None) -> int:
     claim = claimed_at(data, 0)
     if claim is None or claim.kind != ORIGIN or segment not in (None, claim.segment):
         return 0
-    # A damaged size could hide all records behind it.
+    # A damaged size could hide all records after it.
     return claim.size if claim.size <= MOST_ORIGIN_BYTES else 0
 
 

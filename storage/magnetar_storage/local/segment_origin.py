@@ -1,6 +1,6 @@
 """The ORIGIN record: the purpose of a segment (docs/formats.md, "Origin").
 
-It is in the journal before the segment's first entries, and in the segment's file behind the head.
+It is in the journal before the segment's first entries, and in the segment's file after the head.
 """
 
 import json

@@ -13,9 +13,9 @@ from magnetar_storage.local.segment_writer import LocalSegment
 class SegmentsState:
     """The data to write so that files and checkpoint hold the segments in their present state.
 
-    Only numbers of blocks are noted at once.  Later rounds add blocks behind these, and nothing
+    Only numbers of blocks are noted at once.  Later rounds add blocks after these, and nothing
     else writes segment files meanwhile, so that the rest can be described at any time.  A segment
-    that is deleted meanwhile is described too: its deletion is in the journal behind `made`.
+    that is deleted meanwhile is described too: its deletion is in the journal after `made`.
     """
 
     def __init__(

@@ -262,7 +262,7 @@ class LocalStore:
         async with self._passing.held():
             if segment <= self._passed:
                 return
-            # promise[max(segment, self.last_id) -> segment]: an advance never goes back behind ids
+            # promise[max(segment, self.last_id) -> segment]: an advance never goes back below ids
             #   that were given out
             skipped = segment_ids.first_above(max(segment, self.last_id), self._directory)
             self._next = segment_ids.following(skipped)
@@ -522,7 +522,7 @@ class LocalStore:
 
 
 def _nothing(error: BaseException | None) -> None:
-    """Ignore the outcome: the entries behind an origin have the same one."""
+    """Ignore the outcome: the entries after an origin have the same one."""
 
 
 def _settle(one: LocalSegment, sealed: Sealed) -> None:

@@ -227,7 +227,7 @@ class WriteBehind:
             _checkpoint, self._disk, flushes, doomed, made, spare_files, index_work, takes
         )
         self._worker.submit(job, written)
-        # Not before: files that are removed from now on are removed behind this job.
+        # Not before: files that are removed from now on are removed after this job.
         for capture in captures:
             capture.begun()
 

@@ -136,7 +136,7 @@ class LogReader:
             if offset >= state.end:
                 return Run(offset, [], ())
             _, segment, base = state.segment_at(offset)
-            # To the end of the segment, or the next hole: entries behind are stored elsewhere.
+            # To the end of the segment, or the next hole: later entries are stored elsewhere.
             stop = min(state.segment_end(offset), state.holes.next_present(offset) or state.end)
             limit = min(max_entries, stop - offset)
             try:

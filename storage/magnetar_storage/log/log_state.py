@@ -50,7 +50,7 @@ class LogState:
         self.end = 0
         """The offset after the last durable entry."""
         self.visible_end = 0
-        """Entries from here on must not be delivered: they are not durable, or lie behind the first
+        """Entries from here on must not be delivered: they are not durable, or lie after the first
         entry of an open transaction."""
         self.visible_limit = NO_LIMIT
         """The first entry of the oldest open transaction (`limit_visible`)."""

@@ -222,7 +222,7 @@ class OffsetSet:
                     return offset
                 offset = end << SHIFT
             else:
-                # As an int has no end, there is a free bit, perhaps behind the chunk: then the next
+                # As an int has no end, there is a free bit, perhaps after the chunk: then the next
                 # one decides.
                 free = ~(bits >> (offset & LOW))
                 # promise[without - 1]: the first free offset is found exactly

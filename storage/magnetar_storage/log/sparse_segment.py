@@ -104,7 +104,7 @@ class SparseMap:
         run = bisect_right(self._firsts, offset) - 1
         if run < 0 or offset >= self._firsts[run] + self._length(run):
             return None
-        # Runs are stored one behind the other: the place in the run is the place behind its first
+        # Runs are stored one after the other: the place in the run is the place after its first
         # entry.
         into = offset - self._firsts[run]
         return self._at[run] + into, self._length(run) - into

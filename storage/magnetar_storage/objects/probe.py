@@ -58,7 +58,7 @@ async def _race(objects: Objects, racers: Sequence[Worker], name: str) -> None:
         try:
             answers.append(await running)
         except StorageError as error:
-            failure = error  # raised below: no racer must run on behind the end of the probe
+            failure = error  # raised below: no racer must run on after the end of the probe
     if failure is not None:
         raise failure
     # A racer without an answer may have won: then all others must have lost.

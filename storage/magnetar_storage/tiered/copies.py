@@ -150,7 +150,7 @@ class _Place:
         self._why_away = ""
 
     async def change(self, name: str, job: Callable[[], T]) -> T:
-        """Run a job on an object in a thread, behind all earlier ones on the object.
+        """Run a job on an object in a thread, after all earlier ones on the object.
 
         For some seconds after the place could not be reached all jobs fail at once: very many may
         wait, and each would wait for its own answer.

@@ -18,7 +18,7 @@ ROLE = Difference(
     "are refused",
 )
 COLON = Difference(
-    "user and password with a colon behind them",
+    "user and password with a colon after them",
     "are accepted",
     "are refused, as with a colon anywhere else",
 )

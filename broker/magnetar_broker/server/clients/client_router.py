@@ -1,7 +1,7 @@
 """Accepts clients of a broker of several workers, and passes each to the worker that it names.
 
 All workers accept from one listening socket.  A client names the worker in its first frame, so that
-frame is read before there is a session, and no byte behind it: the rest stays in the socket for
+frame is read before there is a session, and no byte after it: the rest stays in the socket for
 the worker that serves the client.
 """
 

@@ -40,7 +40,7 @@ ON_ITS_OWN = Origin()
 
 
 class PassedClient:
-    """Collects a head and the first frame behind it: read at most `lacks` bytes, and `add` them."""
+    """Collects a head and the first frame after it: read at most `lacks` bytes, and `add` them."""
 
     def __init__(self) -> None:
         self._head = bytearray()

@@ -90,7 +90,7 @@ def knows_no_conditions(error: Exception) -> bool:
 
 
 def is_beyond_end(error: Exception) -> bool:
-    """Tell whether a read was refused because it begins at or behind the end of the object."""
+    """Tell whether a read was refused because it begins at or after the end of the object."""
     text = str(error)
     status = _status(text)
     return status == "416" or (status is None and "StartTooLarge" in text)

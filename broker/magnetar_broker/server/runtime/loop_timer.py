@@ -1,6 +1,6 @@
 """Measures how long each call keeps the event loop busy.
 
-It wraps what the loop calls, where that is handed to the loop, and nothing behind that: work that
+It wraps what the loop calls, where that is handed to the loop, and nothing after that: work that
 is scheduled (`asyncio_runtime`), and methods that sockets call (`timed`).
 """
 

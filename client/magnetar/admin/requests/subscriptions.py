@@ -21,7 +21,7 @@ def names(topic: str) -> Request[list[str]]:
 
 
 def create(topic: str, subscription: str, start: MessageId = LATEST) -> Request[None]:
-    """Create a subscription that starts behind a message, or with EARLIEST at the first one."""
+    """Create a subscription that starts after a message, or with EARLIEST at the first one."""
     body = message_id_body(start)
     return ask("subscriptions.create", topic, subscription, body=body, result=nothing)
 

@@ -14,7 +14,7 @@ OF_TOPIC = option("topic", "-t, --topic", TOPIC, "Name of the topic, or of one p
 OF_SUBSCRIPTION = option("subscription", "-s, --sub-name", TEXT, "Name of the subscription.",
     required=True)
 BEHIND = flag("exclude_reset_position", "-e, --exclude-reset-position",
-    "Begin behind the message.", local=True)
+    "Begin after the message.", local=True)
 MESSAGE = option("messageId", "-m, --messageId", POSITION, "The message.", local=True)
 OLDER = option("seconds", "-t, --expireTime", SECONDS, "Older than this: 3600 (seconds), 3h.")
 RANGE = (

@@ -166,12 +166,12 @@ async def metrics(context: AdminContext, request: Request) -> Response:
 
 
 async def mbeans(context: AdminContext, request: Request) -> Response:
-    """Answer an empty list: the broker is not a Java process."""
+    """Return an empty list: the broker is not a Java process."""
     return json_response([])
 
 
 async def allocator(context: AdminContext, request: Request) -> Response:
-    """Answer an allocator without arenas; `/metrics` has the memory of the process."""
+    """Return the figures of an allocator without arenas; `/metrics` has the process's memory."""
     name = request.part("name")
     if name not in ALLOCATORS:
         raise Refused(

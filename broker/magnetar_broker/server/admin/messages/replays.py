@@ -120,7 +120,7 @@ class Replay:
         if stored < len(messages):
             self._error = (
                 f"{target} refused a message after {self._replayed}: see its log; continue "
-                "behind those that are there, which have the property REPLAYED_FROM"
+                "after those that are there, which have the property REPLAYED_FROM"
             )
 
     async def _target(self, metadata: pb.MessageMetadata) -> TopicName:

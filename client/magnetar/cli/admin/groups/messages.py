@@ -22,7 +22,7 @@ def _peek(command: Command, admin: "AdminClient", values: Values) -> Iterator[An
             messages = messages_of(admin.ask("GET", path))
         except Refused as error:
             if error.status == 404 and position > 1:
-                return  # behind the last message
+                return  # after the last message
             raise
         yield from messages[:left]
         left -= len(messages)
