@@ -8,11 +8,10 @@ from hypothesis import strategies as st
 
 from effort import examples
 from fakes.attached_states import Numbers
-from fakes.logs import KEY, LogWorld
+from fakes.cursors import Cursors, Outcomes
+from fakes.logs import KEY
 from magnetar_storage.cursors.cursor_log import (
     GATHER_SECONDS,
-    ROLL_BYTES,
-    ROLL_ENTRIES,
     WRITE_BYTES,
     CursorLog,
     DurableCursor,
@@ -20,55 +19,7 @@ from magnetar_storage.cursors.cursor_log import (
 from magnetar_storage.cursors.cursor_record import CursorEntryKind
 from magnetar_storage.errors import Corrupt, DiskFull, NoSegment, Unavailable
 from magnetar_storage.interfaces import SegmentWriter
-from magnetar_storage.log.log import Log
 from magnetar_storage.runtime.execution import Done
-
-Outcomes = list[BaseException | None]
-
-
-class Cursors:
-    """The cursors and attached states of one log; `reopen` forgets all that was in memory."""
-
-    def __init__(
-        self,
-        roll_bytes: int = ROLL_BYTES,
-        known: tuple[int, ...] = (1, 2),
-        roll_entries: int = ROLL_ENTRIES,
-    ) -> None:
-        self.world = LogWorld()
-        self.roll_bytes = roll_bytes
-        self.roll_entries = roll_entries
-        self.known = known
-        self.reopen()
-
-    def reopen(self) -> CursorLog:
-        self.log: Log = self.world.open(writing=False)
-        self.attached = {number: Numbers() for number in self.known}
-        self.all = self.world.do(CursorLog.open(self.log, self.attached))
-        self.all._roll_bytes = self.roll_bytes
-        self.all._roll_entries = self.roll_entries
-        return self.all
-
-    def create(self, name: str, mark_delete: int = -1, **properties: str) -> DurableCursor:
-        return self.world.do(self.all.create(name, mark_delete, properties))
-
-    def ack(self, cursor: DurableCursor, *offsets: int) -> Outcomes:
-        outcomes: Outcomes = []
-        cursor.ack(offsets)
-        self.all.cursor_changed(cursor, outcomes.append)
-        return outcomes
-
-    def put(self, number: int, key: int, value: int) -> Outcomes:
-        outcomes: Outcomes = []
-        self.attached[number].put(key, value)
-        self.all.state_changed(number, outcomes.append)
-        return outcomes
-
-    def numbers(self) -> list[dict[int, int]]:
-        return [state.all for state in self.attached.values()]
-
-    def pump(self) -> None:
-        self.world.clock.pump()
 
 
 def state(cursor: DurableCursor) -> tuple[object, ...]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from fakes.deleting import PARTED, PLAIN, delete, filled
 from fakes.named_worlds import NAMESPACE, NamedWorld, named
 from magnetar_broker.base.errors import (
     AlreadyExists,
@@ -27,29 +28,6 @@ from magnetar_broker.policies.table import MAX_PRODUCERS, RETENTION
 from magnetar_proto.names import NamespaceName, TopicName
 from magnetar_storage.errors import Unavailable
 from magnetar_storage.runtime.execution import yield_turn
-
-PLAIN, PARTED = named("plain"), named("parted")
-
-
-def filled(**settings: Any) -> NamedWorld:
-    """A plain topic and a partitioned one with entries, subscriptions and policies."""
-    world = NamedWorld(**settings)
-    world.part(PARTED, 3)
-    for name in (PLAIN, PARTED.with_partition(0), PARTED.with_partition(2)):
-        world.publish(name, b"a", b"b")
-        world.subscribe(name)
-        world.do(world.directory.enforcement.set(name.base, {RETENTION: Retention(1, 1)}))
-    return world
-
-
-def delete(world: NamedWorld, name: Any, force: bool = False) -> None:
-    of = world.directory.deletion
-    if isinstance(name, str):
-        world.do(of.namespace(name, force) if "/" in name else of.tenant(name, force))
-    elif world.do(world.directory.catalogue.partitions(name)) and name.partition < 0:
-        world.do(of.topics.delete_partitioned(name, force))
-    else:
-        world.do(of.topics.delete(name, force))
 
 
 def test_a_topic_is_deleted_with_all_that_it_had() -> None:
