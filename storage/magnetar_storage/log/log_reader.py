@@ -77,8 +77,23 @@ class LogReader:
         self._sparse: Readers[SparseReader] = Readers()
         self.from_cache = self.from_disk = 0
         """Entries that were read for delivery; counted by the callers that deliver."""
-        self.prefers_copies = False
+        self._prefers_copies = False
+
+    @property
+    def prefers_copies(self) -> bool:
         """Whether a segment that is both in the store and copied is read from the copy."""
+        return self._prefers_copies
+
+    @prefers_copies.setter
+    def prefers_copies(self, prefers: bool) -> None:
+        if prefers == self._prefers_copies:
+            return
+        self._prefers_copies = prefers
+        unused = self._segments if prefers else self._copies
+        for segment in self._state.record.segments:
+            if segment.is_copied and not segment.is_remote:
+                # promise: readers that are not used any more are closed
+                unused.drop(segment.id)
 
     async def _segment(self, segment: Segment) -> SegmentReader:
         """Return a reader of a whole segment: of the store, or of the copy."""

@@ -93,6 +93,8 @@ class LogOffloading:
                         dropped.append(segment)
                     else:
                         await self._commit(partial(_without_copy, segment.id))
+                        # promise: no reader of a copy that has gone is used for the next one
+                        self._entries.moved([segment])
             if not dropped:
                 return
             await self._commit(partial(_without_local, dropped))

@@ -90,6 +90,47 @@ def test_copies_can_be_read_first() -> None:
     assert len(world.objects.log) > asked
 
 
+def test_a_change_of_what_is_read_first_closes_the_other_readers() -> None:
+    world = TieredWorld()
+    log = filled(world)
+    both, remote, local = settled(log)
+    for segment in (both, remote):
+        assert world.do(log.offloading.copy(segment, PLACE))
+    world.do(log.offloading.drop([remote]))
+    files, copies = log.entries._segments, log.entries._copies
+    assert world.read_all(log) == numbered(0, 10)
+    assert files.present(both) is not None and copies.present(remote) is not None
+    log.entries.prefers_copies = True
+    assert files.present(both) is None
+    assert files.present(local) is not None and copies.present(remote) is not None
+    assert world.read_all(log) == numbered(0, 10)
+    assert copies.present(both) is not None
+    log.entries.prefers_copies = True
+    assert copies.present(both) is not None, "nothing has changed"
+    log.entries.prefers_copies = False
+    assert copies.present(both) is None
+    assert files.present(local) is not None and copies.present(remote) is not None
+    assert world.read_all(log) == numbered(0, 10)
+
+
+def test_a_copy_that_is_made_again_is_read_under_its_new_name() -> None:
+    world = TieredWorld()
+    log = filled(world)
+    log.entries.prefers_copies = True
+    first = settled(log)[0]
+    assert world.do(log.offloading.copy(first, PLACE))
+    assert world.read_all(log) == numbered(0, 10)
+    (gone,) = world.objects.names()
+    world.objects.delete(gone)
+    world.do(log.offloading.drop([first]))
+    assert world.do(log.offloading.copy(first, PLACE))
+    (name,) = world.objects.names()
+    assert name != gone
+    world.objects.log.clear()
+    assert world.read_all(log) == numbered(0, 10)
+    assert f"read {name}" in world.objects.log and f"read {gone}" not in world.objects.log
+
+
 def test_the_open_segment_is_not_copied() -> None:
     world = TieredWorld()
     log = filled(world)
