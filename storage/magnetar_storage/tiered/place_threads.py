@@ -26,12 +26,14 @@ class Lane:
         self._worker = worker
 
     async def reader(self, place: Place, segment: SegmentId, copy: SegmentCopy) -> LocalReader:
-        """Open a copy with two requests, one for its trailer and one for its index."""
+        """Open a copy: with one request, or with two if its index is very long."""
         file = StoredFile(copy.name, copy.size)
         objects: ReadableObjects = self.ahead.of(place)
         disk = ObjectDisk(objects, {segments.file_name(segment): file})
 
         def load() -> LocalSegment:
+            # promise: opening a ledger of usual size costs one request
+            self.ahead.open(place, copy.name, copy.size)
             index, _ = footer.load(disk, segment)
             return LocalSegment(segment, index, index.offsets[-1], index.sealed())
 

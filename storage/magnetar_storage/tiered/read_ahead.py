@@ -15,6 +15,11 @@ FIRST_BYTES: Final = 128 << 10
 """The size of the first request of a sequential read."""
 MOST_BYTES: Final = 4 << 20
 """The size up to which the reads of one reader grow."""
+WHOLE_BYTES: Final = 1 << 20
+"""The size up to which an object is read as a whole when it is opened."""
+END_BYTES: Final = 256 << 10
+"""The bytes at the end of a larger object that are read when it is opened: the trailer and, of most
+segments, the index."""
 GROWTH: Final = 4
 """The factor by which each read in order is larger than the one before."""
 
@@ -79,6 +84,13 @@ class ReadAhead:
         start = offset - piece.start
         return piece.data[start : start + size]
 
+    def open(self, place: Place, name: str, size: int) -> None:
+        """Read a small object of `size` bytes as a whole, and of a larger one the end, ahead."""
+        start = 0 if size <= WHOLE_BYTES else size - END_BYTES
+        if self._containing(name, start, size - start) is None:
+            data = self._answer(place, name, start, size - start)
+            self._keep(_Piece(name, start, data, size - start))
+
     def _containing(self, name: str, offset: int, size: int) -> _Piece | None:
         for key, piece in reversed(self._pieces.items()):
             is_within = piece.start <= offset and offset + size <= piece.end
@@ -94,8 +106,17 @@ class ReadAhead:
         asked = max(size, ahead)
         # The rest of the piece before is not requested again.
         kept = b"" if before is None else before.data[offset - before.start :]
+        data = kept + self._answer(place, name, offset + len(kept), asked - len(kept))
+        piece = _Piece(name, offset, data, asked)
+        if before is not None:
+            self._drop((name, before.end))
+        self._keep(piece)
+        return piece
+
+    def _answer(self, place: Place, name: str, offset: int, size: int) -> bytes:
+        """Return the answer to one request."""
         try:
-            answer = place.objects().read(name, offset + len(kept), asked - len(kept))
+            answer = place.objects().read(name, offset, size)
         except NoObject as error:
             self.read_errors += 1
             raise _missing(place, name) from error
@@ -103,12 +124,7 @@ class ReadAhead:
             self.read_errors += 1
             raise
         self.read_bytes += len(answer)
-        data = kept + answer
-        piece = _Piece(name, offset, data, asked)
-        if before is not None:
-            self._drop((name, before.end))
-        self._keep(piece)
-        return piece
+        return answer
 
     def _before(self, name: str, offset: int) -> _Piece | None:
         """Return the piece that a reader has reached the end of; None if there is none."""
