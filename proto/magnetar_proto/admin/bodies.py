@@ -117,6 +117,10 @@ PARTITIONS = Body(
     "the number of partitions, or an object with it and properties",
 )
 PLACE = Body(_PLACE, "the id of a message, or one of the ends of the topic")
+BEFORE = Body(
+    object_of(ledgerId=LONG, entryId=LONG, batchIndex=LONG, partitionIndex=LONG),
+    "the id of a message; the closed ledgers that end before it are meant",
+)
 FROM = Body(_PLACE, "the message to begin at; empty is the whole backlog", False)
 START = Body(
     {"anyOf": [_PLACE, object_of(properties=PROPERTIES.schema), NOTHING]},

@@ -158,6 +158,27 @@ def positions_that_are_none(t: Trace) -> None:
     t.web("GET", f"{t.path}/offload")
 
 
+def positions_by_name(t: Trace) -> None:
+    t.web("PUT", t.path)
+    for name in ("earliest", "latest"):
+        t.web("PUT", f"{t.path}/offload", name)
+    t.asks_fields(f"{t.path}/offload", "status")
+
+
+def positions_before_and_behind_all_messages(t: Trace) -> None:
+    t.web("PUT", t.path)
+    for ledger, entry in ((-1, -1), ((1 << 63) - 1, (1 << 63) - 1)):
+        t.web("PUT", f"{t.path}/offload", {"ledgerId": ledger, "entryId": entry})
+        t.asks_fields(f"{t.path}/offload", "status")
+
+
+def positions_that_lack_a_part(t: Trace) -> None:
+    t.web("PUT", t.path)
+    for body in ({}, {"ledgerId": 0}, {"entryId": 0}):
+        t.web("PUT", f"{t.path}/offload", body)
+    t.asks_fields(f"{t.path}/offload", "status")
+
+
 def offloading_what_is_not_there(t: Trace) -> None:
     position = {"ledgerId": 0, "entryId": 0, "partitionIndex": -1}
     t.web("GET", f"{t.path}/offload")

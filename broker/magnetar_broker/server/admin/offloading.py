@@ -2,7 +2,7 @@
 
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.server.admin.context import AdminContext, serving, topic_of
-from magnetar_broker.server.admin.messages.positions import message_position_of
+from magnetar_broker.server.admin.messages.positions import ledger_and_entry_of
 from magnetar_broker.server.admin.operations.topics import offload_status, start_offload
 from magnetar_broker.server.admin.refusals import no_topic
 from magnetar_broker.server.http.messages import Refused, Request, Response, json_response
@@ -12,7 +12,7 @@ from magnetar_proto.names import TopicName
 async def offload(context: AdminContext, request: Request) -> None:
     """Start to offload the ledgers before a message; 409 if that is running."""
     name = await _topic(serving(context), request)
-    ledger, entry, *_ = message_position_of(request).message
+    ledger, entry = ledger_and_entry_of(request)
     await context.owners.ask(start_offload, name, ledger, entry)
 
 

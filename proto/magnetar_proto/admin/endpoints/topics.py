@@ -91,7 +91,7 @@ ENDPOINTS = (
         "Start to offload the closed ledgers of a topic, the oldest first.", "topics offload",
         option("size_threshold", "-s, --size-threshold", SIZE,
             "The size of what stays only in the broker: 10M, 5G.", required=True, local=True),
-        body=bodies.PLACE, runs=OWNER, refused=401),
+        body=bodies.BEFORE, runs=OWNER, refused=401),
     endpoint("offloading.status", "GET {topic}/offload", TENANT_ADMIN,
         "Show whether a topic is being offloaded, or how that ended.", "topics offload-status",
         flag("wait_complete", "-w, --wait-complete", "Wait until it does not run.", local=True),

@@ -38,11 +38,19 @@ def test_the_status_has_the_reason_why_nothing_was_offloaded(admin: Admin, topic
 
 
 @pytest.mark.parametrize(
-    "body", [None, "x", 7, {}, {"ledgerId": 1}, {"ledgerId": "x", "entryId": 0}]
+    "body", [None, "x", "earliest", "latest", 7, [], {"ledgerId": "x", "entryId": 0}]
 )
 def test_a_body_that_names_no_message(admin: Admin, topic: str, body: object) -> None:
     assert admin.put(f"{topic}/offload", body).status == 400
     assert admin.get(f"{topic}/offload").json["status"] == "NOT_RUN"
+
+
+@pytest.mark.parametrize("body", [{}, {"ledgerId": 1}, {"entryId": 1}])
+def test_a_position_that_lacks_a_part_is_reported_by_the_status(
+    admin: Admin, topic: str, body: object
+) -> None:
+    assert admin.put(f"{topic}/offload", body).status == 204
+    assert admin.get(f"{topic}/offload").json["status"] == "ERROR"
 
 
 def test_only_one_persistent_topic_is_offloaded_at_a_time(admin: Admin, topic: str) -> None:

@@ -39,6 +39,16 @@ def message_position_of(request: Request) -> MessagePosition:
     return MessagePosition(message, body.get("excluded") is True)
 
 
+def ledger_and_entry_of(request: Request) -> tuple[int, int]:
+    """Return the numbers of the message that the body names; as in Pulsar, a missing one is -1."""
+    body = request.json_or_none()
+    if not isinstance(body, dict):
+        raise Refused(
+            400, "the body names no message: expected an object with ledgerId and entryId"
+        )
+    return _number(body, "ledgerId"), _number(body, "entryId")
+
+
 def _number(body: dict[str, Any], name: str) -> int:
     number = body.get(name, -1)
     if type(number) is not int or not -(1 << 63) <= number < 1 << 63:
