@@ -58,6 +58,8 @@ CAUSES = {
 }
 """The likely causes why a process does not run, by its state."""
 OTHER_CAUSES = "a lack of CPU, and in magnetar_loop_stretch_seconds for what occupies event loops"
+CONTROLLERS = 3
+"""The number of controllers that a reload asks for the same, if each ends before its answer."""
 HASTE = 2
 """The number of requests to stop from which children are killed instead of waited for."""
 
@@ -302,19 +304,9 @@ class Supervisor:
     def _replace(self, worker: Child, generation: int, former: Run) -> bool:
         """Restart a worker unless that has happened; return whether the reload continues."""
         assert worker.worker is not None
-        controller = self._controller.generation
-
-        def is_forgotten() -> bool:
-            # Another controller does not know which bundles the worker had.
-            return self._controller.generation > controller or not self._controller.runs
-
-        self._answers.clear()
-        self._send(self._controller, Drain(worker.worker))
-        drained, undrained = Drained(worker.worker), Undrained(worker.worker)
-        # promise[_serve_until(lambda: drained in self._answers or is_forgotten()) -> _goes_on]:
-        #   a reload waits until the bundles of a worker have moved
-        self._serve_until(lambda: drained in self._answers or is_forgotten())
-        if drained not in self._answers or is_forgotten():
+        # promise[not self._ask(Drain(worker.worker), Drained(worker.worker)) -> False]: a reload
+        #   waits until the bundles of a worker have moved
+        if not self._ask(Drain(worker.worker), Drained(worker.worker)):
             return False
         if worker.generation == generation:
             self._end_for_replacement(worker)
@@ -333,9 +325,30 @@ class Supervisor:
             )
             worker.role.run = former  # promise: a worker that cannot start changed runs as before
             self._serve_until(lambda: worker.ready)
-        self._send(self._controller, Undrain(worker.worker))
-        self._serve_until(lambda: undrained in self._answers or is_forgotten())
-        return undrained in self._answers and starts
+        # Another controller does not know which bundles the worker had: they stay where they are,
+        # and are balanced as usual.
+        return self._ask(Undrain(worker.worker), Undrained(worker.worker)) and starts
+
+    def _ask(self, question: Drain | Undrain, answer: Drained | Undrained) -> bool:
+        """Ask the controller, and the next one if it ends; return whether one has answered."""
+        generation = 0
+
+        def is_over() -> bool:
+            controller = self._controller
+            return (
+                answer in self._answers or controller.generation > generation or not controller.runs
+            )
+
+        self._answers.discard(answer)
+        for _ in range(CONTROLLERS):
+            if not self._serve_until(lambda: self._controller.ready):
+                return False
+            generation = self._controller.generation
+            self._send(self._controller, question)
+            self._serve_until(is_over)
+            if answer in self._answers:
+                return True
+        return False
 
     def _end_for_replacement(self, worker: Child) -> None:
         """Ask a worker to stop; return when its next process runs.  Kill it if it does not stop."""

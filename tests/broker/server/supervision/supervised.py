@@ -196,6 +196,42 @@ def late_to_drain(context: Context) -> None:
                     return
 
 
+def always_die_asked_to_drain(context: Context) -> None:
+    serve_until_asked(context, Drain)
+
+
+def die_asked_to_drain(context: Context) -> None:
+    """Run a controller that ends when it is first asked to drain a worker; the next one serves."""
+    if context.generation == 1:
+        serve_until_asked(context, Drain)
+    else:
+        serve(context)
+
+
+def die_asked_to_undrain(context: Context) -> None:
+    if context.generation == 1:
+        serve_until_asked(context, Undrain)
+    else:
+        serve(context)
+
+
+def serve_until_asked(context: Context, kind: type[Drain | Undrain]) -> None:
+    """Serve as a controller, and end without an answer when that is asked."""
+    report(context, "started", pid=os.getpid())
+    context.control.send(Ready())
+    while True:
+        for message in context.control.receive():
+            match message:
+                case Drain() | Undrain() if isinstance(message, kind):
+                    die(context)
+                case Peer():
+                    greet(context, message)
+                case Drain(worker):
+                    context.control.send(Drained(worker))
+                case Stop():
+                    return
+
+
 def lose_worker(context: Context) -> None:
     """Run a controller that reports, at each SIGUSR2, that it has lost the first worker-1."""
     times = count(1)

@@ -2,6 +2,8 @@
 
 import signal
 
+import pytest
+
 from broker.server.supervision.supervising import Supervise, Supervised
 
 
@@ -107,13 +109,29 @@ def test_a_stop_interrupts_it(supervise: Supervise) -> None:
     assert supervised.named("changed") == []
 
 
-def test_the_death_of_the_controller_ends_it(supervise: Supervise) -> None:
-    supervised = supervise("controller=late_to_drain", "+worker-0=serve_changed")
+@pytest.mark.parametrize("behaviour", ["die_asked_to_drain", "die_asked_to_undrain"])
+def test_it_goes_on_with_the_next_controller(supervise: Supervise, behaviour: str) -> None:
+    """Each worker is restarted once, and the controller gets the settings in the end."""
+    supervised = supervise(
+        f"controller={behaviour}", "+worker-0=serve_changed", "+worker-1=serve_changed"
+    )
     reload(supervised)
-    supervised.until(event="asked", worker=0)
-    supervised.kill("controller")
+    supervised.until_logged("all workers have the changed configuration")
+    supervised.until(event="reloaded", name="controller", generation=2)
+    assert supervised.stop() == 0
+    assert supervised.named("changed") == ["worker-0", "worker-1"]
+    assert supervised.named("started").count("worker-0") == 2
+    assert supervised.named("started").count("worker-1") == 2
+
+
+def test_controllers_that_all_end_of_it_end_it(supervise: Supervise) -> None:
+    supervised = supervise("controller=always_die_asked_to_drain", "+worker-0=serve_changed")
+    reload(supervised)
+    supervised.until_logged("starting it again in 0.1 s")
+    supervised.leap(0.1)
     supervised.until_logged("reload: it stopped at worker-0; repeat it")
-    supervised.until(event="started", name="controller", generation=2)
+    supervised.leap(0.2)
+    supervised.until(event="started", name="controller", generation=4)
     assert supervised.stop() == 0
     assert supervised.named("changed") == []
     assert supervised.named("started").count("worker-0") == 1
