@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import cache, wraps
 from pathlib import Path
 
@@ -26,6 +26,8 @@ STARTS_OF_PROCESSES = frozenset({"subprocess.Popen", "os.fork", "os.posix_spawn"
 """Audit events of CPython."""
 LEFT_OUT = pytest.StashKey[Counter[str]]()
 """The number of deselected tests by the mark that explains it best."""
+COLLECTED_AFTER = 10_000
+"""The number of new objects between two runs of the garbage collector, as in the broker."""
 _core_test: str | None = None
 """The id of the test that runs now and must start no process."""
 
@@ -96,10 +98,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Let the garbage collector skip what stays for the whole run: modules and tests.
-
-    Collections would take a fifth of the time while all that is made, and each full one 0.3 s
-    afterwards, be it by chance or because a test asks for it.
+    """Let the garbage collector skip what stays for the whole run, modules and tests, and run
+    rarely: with its defaults it would take a fifth of the time, both here and in the tests.
     """
     gc.disable()
     try:
@@ -108,6 +108,7 @@ def pytest_collection() -> Iterator[None]:
         gc.enable()
         gc.collect()
         gc.freeze()
+        gc.set_threshold(COLLECTED_AFTER)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -155,10 +156,25 @@ def refuse_processes_of_core_tests(event: str, _: tuple[object, ...]) -> None:
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     global _core_test  # noqa: PLW0603  (an audit hook has no other way to know the test)
     _core_test = item.nodeid if "core" in marks_on(item) else None
+    umask = os.umask(0o022)
+    os.umask(umask)
     try:
         return (yield)
     finally:
+        # A broker that was started in this process has restricted what is created.
+        os.umask(umask)
         _core_test = None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_report_to_serializable(
+    report: pytest.CollectReport | pytest.TestReport,
+) -> Generator[None, dict[str, object] | None, dict[str, object] | None]:
+    """Leave out what nothing reads of a test that passed: the process of the test sends less."""
+    data = yield
+    if data is not None and report.passed:
+        data["keywords"] = {}
+    return data
 
 
 def pytest_deselected(items: Sequence[pytest.Item]) -> None:
@@ -188,8 +204,25 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         print(f"Left out {left_out.total():,} tests ({parts}): `make test-all` runs them.")
 
 
+class Collected(list[str]):
+    """The ids of the collected tests, whose positions are found without a search."""
+
+    def __init__(self, ids: Sequence[str]) -> None:
+        super().__init__(ids)
+        self._positions = {nodeid: position for position, nodeid in enumerate(ids)}
+
+    def index(self, nodeid: str, *_: object) -> int:
+        return self._positions[nodeid]
+
+
 class Distribution(LoadScopeScheduling):
     """Each worker takes the next test as it becomes free; files of one worker are taken whole."""
+
+    def add_node_collection(self, node: WorkerController, collection: Sequence[str]) -> None:
+        """Store the tests of a worker: each is looked up by its id when it is assigned."""
+        super().add_node_collection(node, collection)
+        if node in self.registered_collections:
+            self.registered_collections[node] = Collected(collection)
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
@@ -237,12 +270,3 @@ def make_broker(tmp_path: Path) -> Iterator[Callable[..., RunningBroker]]:
     yield make
     for running in made:
         running.close()
-
-
-@pytest.fixture(autouse=True)
-def umask() -> Iterator[None]:
-    """A broker that is started in this process restricts what is created, for all later tests."""
-    before = os.umask(0o022)
-    os.umask(before)
-    yield
-    os.umask(before)

@@ -7,6 +7,7 @@ all tests.
 import datetime
 import zlib
 from collections.abc import Collection, Container
+from functools import cache
 from typing import Final
 
 MEANINGS: Final = {
@@ -173,6 +174,7 @@ def best_of(names: Container[str]) -> str:
     return next(mark for mark in LONGEST_FIRST if mark in names)
 
 
+@cache
 def is_taken_whole(file: str) -> bool:
     """Tell whether one test process runs all tests of a file, given by its path in tests/.
 

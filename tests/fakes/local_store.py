@@ -29,6 +29,8 @@ TINY = Limits(
     slice_segments=2,
     loaded_segments=2,
 )
+SMALL_JOURNAL = Limits(journal_file_bytes=1 << 20)
+"""The defaults, except for the memory that each journal file takes on a `FaultyDisk`."""
 
 
 @dataclass

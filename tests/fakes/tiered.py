@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from fakes.faulty_disk import FaultyDisk
 from fakes.faulty_objects import FaultyObjects
+from fakes.local_store import SMALL_JOURNAL
 from fakes.logs import BY_THREE, KEY
 from fakes.memory_metadata import MemoryMetadata
 from fakes.runs import append
@@ -65,7 +66,8 @@ class TieredWorld:
     def start(self) -> None:
         """Open the store, and make what a process has in memory."""
         self.workers = InlineWorkers(self.clock)
-        self.store = self.do(LocalStore.open(self.disk, self.workers, self.clock))
+        opening = LocalStore.open(self.disk, self.workers, self.clock, SMALL_JOURNAL)
+        self.store = self.do(opening)
         copies = TieredCopies(
             self.store,
             self._open,

@@ -4,6 +4,7 @@ from itertools import count
 
 from fakes.faulty_disk import FaultyDisk
 from fakes.faulty_objects import FaultyObjects
+from fakes.local_store import SMALL_JOURNAL
 from fakes.logs import LogWorld
 from fakes.tiered import PLACE
 from fakes.topics import TopicWorld
@@ -26,7 +27,8 @@ class TieredWorld(LogWorld):
         self, store: SegmentStore, metadata: MetadataStore, roll: RollLimits, cache_bytes: int
     ) -> Engine:
         self.objects = FaultyObjects(self.clock.now_ms)
-        local = self.do(LocalStore.open(FaultyDisk(), InlineWorkers(self.clock), self.clock))
+        workers = InlineWorkers(self.clock)
+        local = self.do(LocalStore.open(FaultyDisk(), workers, self.clock, SMALL_JOURNAL))
         nonces = count()
         copies = TieredCopies(
             local,

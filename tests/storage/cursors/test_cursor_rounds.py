@@ -7,6 +7,7 @@ import pytest
 
 from fakes.attached_states import Numbers
 from fakes.faulty_disk import FaultyDisk
+from fakes.local_store import SMALL_JOURNAL
 from fakes.logs import KEY
 from fakes.memory_metadata import MemoryMetadata
 from fakes.runs import append
@@ -28,7 +29,9 @@ class World:
         self.workers = QueuedWorkers(self.clock)
         self.rounds: list[int] = []
         """The number of records in each round."""
-        opening = LocalStore.open(FaultyDisk(), self.workers, self.clock, observe=self._ended)
+        opening = LocalStore.open(
+            FaultyDisk(), self.workers, self.clock, SMALL_JOURNAL, observe=self._ended
+        )
         store, tasks = self._do(opening), ManualTasks(self.clock)
         metadata, cache = MemoryMetadata(self.clock), EntryCache(1 << 20)
         engine = Engine(store, metadata, cache, self.clock, tasks)

@@ -6,6 +6,7 @@ import pytest
 
 from fakes.faulty_disk import FaultyDisk
 from fakes.faulty_objects import Fault, FaultyObjects
+from fakes.local_store import SMALL_JOURNAL
 from fakes.origins import MESSAGES
 from fakes.world import InlineWorkers, ManualClock, run
 from magnetar_storage.errors import Corrupt, NoSegment, Unavailable
@@ -104,7 +105,7 @@ def test_nothing_can_be_written() -> None:
 def test_a_finished_segment_is_read_from_its_object() -> None:
     clock, local = ManualClock(), FaultyDisk()
     workers = InlineWorkers(clock)
-    store = run(LocalStore.open(local, workers, clock), clock)
+    store = run(LocalStore.open(local, workers, clock, SMALL_JOURNAL), clock)
     writer = run(store.create(MESSAGES), clock)
     sent = [b"%d" % number * (1 + number % 90) for number in range(2000)]
     for first in range(0, 2000, 100):
