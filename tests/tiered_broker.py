@@ -1,14 +1,13 @@
 """A daemon that moves closed ledgers to a store of objects, and what is left of them where."""
 
-import time
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Any
 
 import pulsar
 
 import object_servers
 from admin_http import Admin
-from fakes.waiting import HANGS_SECONDS, LOOK_SECONDS
+from fakes.waiting import await_true
 from magnetar_broker.server.object_stores.credentials import Credentials
 from magnetar_broker.server.object_stores.opening import open_objects
 from magnetar_storage.local import segment_file
@@ -44,14 +43,6 @@ def at_once(endpoint: str, prefix: str, secret: str = object_servers.SECRET) -> 
     return on_request(endpoint, prefix, secret) | {
         "managedLedgerOffloadAutoTriggerSizeThresholdBytes": "0"
     }
-
-
-def await_true(condition: Callable[[], object], what: str) -> None:
-    """Return when `condition` is true; fail the test with `what` if it never becomes true."""
-    give_up_at = time.monotonic() + HANGS_SECONDS
-    while not condition():
-        assert time.monotonic() < give_up_at, f"this is still not so: {what}"
-        time.sleep(LOOK_SECONDS)
 
 
 def path_of(topic: str) -> str:

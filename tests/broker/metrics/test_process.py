@@ -5,6 +5,7 @@ import os
 import platform
 import resource
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -12,6 +13,15 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from magnetar_broker.metrics.process import process_part
+
+
+@pytest.fixture(autouse=True)
+def _without_collections() -> Iterator[None]:
+    """Free what earlier tests left before the test looks, and not between two looks."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
 
 
 def samples(proc: str = "/proc") -> dict[str, float]:

@@ -13,6 +13,7 @@ import pytest
 
 import object_servers
 from admin_http import Admin
+from fakes.waiting import await_true
 from gate import Gate
 from official import connect, take, texts
 from running_broker import RunningBroker
@@ -20,7 +21,6 @@ from tiered_broker import (
     LEDGER_ENTRIES,
     at_once,
     await_moved,
-    await_true,
     objects_of,
     path_of,
     publish,

@@ -13,9 +13,10 @@ import pytest
 
 import object_servers
 from admin_http import Admin
+from fakes.waiting import await_true
 from official import TIMEOUT_MS, connect
 from running_broker import RunningBroker
-from tiered_broker import await_true, files_of, ledgers_of, offload_status, on_request, path_of
+from tiered_broker import files_of, ledgers_of, offload_status, on_request, path_of
 
 MESSAGES = int(os.environ.get("TIERED_MESSAGES", "100000"))
 BATCH = 1000

@@ -13,6 +13,7 @@ from admin_command import answered, done
 from admin_http import Admin
 from broker.server.object_stores.scripted import SECRET_IN_ANSWER, Answer, scripted
 from compacting import compact
+from fakes.waiting import await_true
 from magnetar.sync import connect as connect_sync
 from official import batching, connect, publish_batch, take, texts
 from running_broker import RunningBroker
@@ -20,7 +21,6 @@ from tiered_broker import (
     LEDGER_ENTRIES,
     at_once,
     await_moved,
-    await_true,
     backlog,
     files_of,
     ledgers_of,

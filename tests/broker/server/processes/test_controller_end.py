@@ -14,6 +14,7 @@ import pytest
 from admin_http import Admin, Answer
 from broker.server.processes.test_worker import TOPICS, worker_pids
 from crash.victims import Processes
+from fakes.waiting import await_true
 from magnetar_proto import PulsarApi_pb2 as pb
 from official import TIMEOUT_MS, connect, expect_silence, take, texts
 from raw_client import Kind, RawClient, id_of
@@ -42,6 +43,11 @@ def kill_controller(broker: RunningBroker) -> None:
     os.kill(pid, signal.SIGKILL)
     ending.await_end()
     ending.close()
+
+
+def have_joined(broker: RunningBroker, times: int) -> bool:
+    """Tell whether workers have joined a controller, other than their first one, `times` times."""
+    return broker.log.count("joined the controller") == times
 
 
 def when_ready(ask: Callable[[], Answer]) -> Answer:
@@ -98,12 +104,13 @@ def test_loaded_topics_are_served_without_a_controller_and_by_the_next_one(
         assert when_ready(partial(Admin(several).put, f"{SPACE}/new-{number}")).status == 204
         with RawClient.of_topic(several.port, f"persistent://public/default/new-{number}") as new:
             assert isinstance(new.produce(f"new-{number}"), pb.CommandProducerSuccess)
+        wanted = len(before) * (number + 1)
+        await_true(partial(have_joined, several, wanted), "every worker has joined")
         for client in clients:
             client.exchange()
     for client in clients:
         assert not set(client.close()) & set(CLOSURES)
     assert worker_pids(several) == before
-    assert several.log.count("joined the controller") == ROUNDS * len(before)
     found = connect(several.service_url)
     for topic in TOPICS:
         consumer = found.subscribe(topic, "later", initial_position=pulsar.InitialPosition.Earliest)
