@@ -57,13 +57,19 @@ class Authority:
         alternatives = x509.SubjectAlternativeName([_alternative(name) for name in names])
         return self._sign(names[0], days, alternatives, ExtendedKeyUsageOID.SERVER_AUTH)
 
+    def peer(self, *names: str, days: int = 90) -> Files:
+        """Valid for a side of a link, which is a server and a client."""
+        alternatives = x509.SubjectAlternativeName([_alternative(name) for name in names])
+        usages = ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH
+        return self._sign(names[0], days, alternatives, *usages)
+
     def client(self, role: str, days: int = 90) -> Files:
         """Of a client, with the role as common name."""
         usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH])
         return self._sign(role, days, usage, ExtendedKeyUsageOID.CLIENT_AUTH)
 
     def _sign(
-        self, name: str, days: int, extension: x509.ExtensionType, usage: x509.ObjectIdentifier
+        self, name: str, days: int, extension: x509.ExtensionType, *usages: x509.ObjectIdentifier
     ) -> Files:
         key = ec.generate_private_key(ec.SECP256R1())
         building = _begin(_name(name), self._name, key, days * DAY)
@@ -72,7 +78,7 @@ class Authority:
             critical=False,
         )
         if not isinstance(extension, x509.ExtendedKeyUsage):
-            building = building.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
+            building = building.add_extension(x509.ExtendedKeyUsage(usages), critical=False)
         stem = self._directory / f"{name}-{next(self._numbers)}"
         made = Files(f"{stem}.pem", f"{stem}.key.pem")
         Path(made.certificate).write_bytes(_pem(building.sign(self._key, hashes.SHA256())))

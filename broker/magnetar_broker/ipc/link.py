@@ -46,7 +46,7 @@ OUTPUT_BYTES = 256 << 20
 
 
 class Wire(Protocol):
-    """The stream of bytes under a link; `server/processes/link_sockets.py` implements it."""
+    """The stream of bytes under a link; `server/runtime/link_socket.py` implements it."""
 
     def write(self, data: bytes, /) -> None:
         """Send bytes; call `Link.pause` while there are too many that the peer has not read."""

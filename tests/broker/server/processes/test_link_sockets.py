@@ -15,6 +15,7 @@ from fakes.loop_world import LoopClock, LoopTasks
 from magnetar_broker.base.errors import NotReady
 from magnetar_broker.ipc.link import Handler, Link
 from magnetar_broker.server.processes import link_sockets as links
+from magnetar_broker.server.runtime import link_socket
 from magnetar_broker.server.runtime.event_loop import loop_factory
 from magnetar_storage.errors import ProcessUnavailable
 
@@ -110,7 +111,7 @@ def test_a_sender_waits_for_room_and_what_it_sent_arrives_before_the_end(
 def test_a_peer_that_does_not_read_delays_the_end_only_so_long(
     run: Callable[[Any], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(links, "CLOSE_SECONDS", 0.01)
+    monkeypatch.setattr(link_socket, "CLOSE_SECONDS", 0.01)
 
     async def work() -> None:
         mine, theirs = socket.socketpair()

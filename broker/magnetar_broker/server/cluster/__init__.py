@@ -1,0 +1,1 @@
+"""Links between the processes of several machines."""
