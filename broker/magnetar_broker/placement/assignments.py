@@ -89,7 +89,7 @@ class Placement:
 
     def least_busy(self) -> list[int]:
         """Return the workers that are not drained, least busy first."""
-        owned = [0] * self.owners.workers
+        owned = dict.fromkeys(self.owners.names, 0)
         for _, placed in self.owners.all():
             for worker in placed.workers:
                 owned[worker] += 1
@@ -100,13 +100,13 @@ class Placement:
             #   there
             return self._links.loading(worker) is None, self.load_of(worker), owned[worker]
 
-        return sorted(set(range(self.owners.workers)) - self.drained, key=rank)
+        return sorted(set(self.owners.names) - self.drained, key=rank)
 
     # For administration and balancing -----------------------------------------------------
 
     @property
     def processes(self) -> Sequence[str]:
-        return self.owners.names
+        return list(self.owners.names.values())
 
     @property
     def namespaces(self) -> list[str]:
@@ -117,7 +117,7 @@ class Placement:
         return [self.owners.names[worker] for worker in placed.adapted(bundles).workers]
 
     async def give(self, namespace: str, bundle: str, process: str) -> None:
-        worker = self.owners.names.index(process)
+        worker = self.owners.number_of(process)
         placed = await self.placed(namespace)
         if placed.workers[placed.bundles.index(bundle)] == worker:
             await self._all_know()  # perhaps the one who asked before was not answered

@@ -1,9 +1,12 @@
-"""The owner of each bundle: a table that every process of a broker with several workers has."""
+"""The owner of each bundle: a table that every process of a broker with several workers has.
+
+In a cluster it has the workers of all brokers."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from magnetar_broker.base.errors import NotReady
 from magnetar_broker.config.listeners import ListenerUrls
 from magnetar_broker.ipc.link import Handler
 from magnetar_broker.placement.bundles import Bundles
@@ -32,11 +35,24 @@ class BundleOwners:
 
     A worker may know less than the controller for a moment.  Nothing depends on that but where it
     sends clients: the controller alone decides which topics are loaded.
+
+    Workers of other brokers join and leave; a number is used for one worker only.
     """
 
-    def __init__(self, urls: Sequence[str]) -> None:
-        """`urls` are the URLs that identify the workers, by worker number."""
+    def __init__(self, urls: Sequence[str], broker: str = "") -> None:
+        """`urls` are the URLs that identify the workers of this broker, by worker number.
+
+        `broker` is the id of this broker in its cluster, if it is in one.
+        """
         self._urls = urls
+        self._names = {
+            number: f"{broker}/{number}" if broker else urlsplit(url).hostname or url
+            for number, url in enumerate(urls)
+        }
+        """The names of all workers by number."""
+        self._next = len(urls)
+        self._owners: dict[int, Owner] = {}
+        """The workers with known addresses."""
         self._placed: dict[str, Placed] = {}
         self.announce(ListenerUrls())
 
@@ -45,14 +61,15 @@ class BundleOwners:
     ) -> None:
         """Set the broker's addresses, with which lookups are answered from now on."""
         self._default = default
-        self._owners = [Owner(default, True, listeners or {}, url) for url in self._urls]
+        for number, url in enumerate(self._urls):
+            self._owners[number] = Owner(default, True, listeners or {}, url)
 
     # The workers ----------------------------------------------------------------------------
 
     @property
     def workers(self) -> int:
         """The number of processes that own bundles."""
-        return len(self._urls)
+        return len(self._names)
 
     @property
     def service_url(self) -> str:
@@ -60,17 +77,66 @@ class BundleOwners:
         return self._default.pulsar or self._default.pulsar_tls
 
     @property
-    def names(self) -> list[str]:
+    def names(self) -> Mapping[int, str]:
         """The names of the workers for people, by worker number."""
-        return [urlsplit(url).hostname or url for url in self._urls]
+        return self._names
+
+    def number_of(self, name: str) -> int:
+        """Return the number of the worker with a name; ValueError if there is none."""
+        for number, known in self._names.items():
+            if known == name:
+                return number
+        raise ValueError(f"there is no process {name}: expected {', '.join(self._names.values())}")
+
+    def known(self, name: str) -> int:
+        """Return the number of a worker of the cluster, which need not have joined."""
+        if name not in self._names.values():
+            self._names[self._next] = name
+            self._next += 1  # promise: a number is of one worker
+        return self.number_of(name)
+
+    def join(
+        self,
+        name: str,
+        default: ListenerUrls,
+        listeners: Mapping[str, ListenerUrls] | None = None,
+    ) -> int:
+        """Add a worker of another broker, or change the addresses of its broker."""
+        number = self.known(name)
+        if self.is_here(number):
+            raise ValueError(f"{name} is a worker of this broker: its addresses are announced")
+        # Clients are sent to the broker.  Only its own processes can pass a client on to one of
+        # them, so the URL that identifies the process would lead nowhere.
+        self._owners[number] = Owner(default, False, listeners or {})
+        return number
+
+    def leave(self, name: str) -> None:
+        """Remove a worker of another broker, which owns no bundles any more."""
+        number = self.number_of(name)
+        owned = [one for one, placed in self._placed.items() if number in placed.workers]
+        # promise: every bundle has an owner that is known
+        if owned or self.is_here(number):
+            raise ValueError(f"{name} stays: it owns bundles of {owned or 'this broker'}")
+        del self._names[number]
+        self._owners.pop(number, None)
+
+    def is_here(self, worker: int) -> bool:
+        """Return whether a worker is one of this broker."""
+        return worker < len(self._urls)
 
     def address_of(self, worker: int) -> str:
-        """Return host and port of the URL that stands for a worker."""
+        """Return host and port of the URL that stands for a worker of this broker."""
         return urlsplit(self._urls[worker]).netloc
 
     def owner(self, worker: int) -> Owner:
-        """Return this broker as an owner, with a worker as the process that serves the topic."""
-        return self._owners[worker]
+        """Return the broker of a worker as an owner; `NotReady` while it has not joined.
+
+        For this broker, it has the worker as the process that serves the topic.
+        """
+        owner = self._owners.get(worker)
+        if owner is None:
+            raise NotReady(f"{self._names[worker]} is not there now: retry")
+        return owner
 
     # The table ------------------------------------------------------------------------------
 
@@ -78,6 +144,12 @@ class BundleOwners:
         """Return the number of the worker that owns a topic's bundle; None if unknown here."""
         placed = self._placed.get(topic.namespace_name)
         return None if placed is None else placed.workers[placed.bundles.index_of(topic)]
+
+    def worker_here(self, topic: TopicName) -> int | None:
+        """Return the number of the worker that owns a topic's bundle, if it is of this broker."""
+        worker = self.worker_of(topic)
+        # promise[without and self.is_here(worker)]: nothing is relayed to another broker
+        return worker if worker is not None and self.is_here(worker) else None
 
     def of(self, namespace: str) -> Placed | None:
         """Return the owners of the bundles of a namespace; None if they are not known here."""

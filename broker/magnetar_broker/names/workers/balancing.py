@@ -94,7 +94,7 @@ class Balancing:
     async def _measure(self) -> dict[int, float]:
         """Return the cores that each worker has used since the last round, where known."""
         loads = {}
-        for worker in range(self._owners.workers):
+        for worker in self._owners.names:
             link = self._links.of(worker)
             used = None if link is None else await _ask(link, USED)
             before = self._used.pop(worker, None)

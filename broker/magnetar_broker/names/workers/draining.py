@@ -47,7 +47,7 @@ class Draining:
             await self._move(bundle, worker)
 
     async def _move(self, bundle: Bundle, worker: int) -> None:
-        process = self._placement.processes[worker]
+        process = self._placement.owners.names[worker]
         try:
             await self._bundles.move(*bundle, process)
         except (BrokerError, BundleRefused, StorageError) as error:

@@ -220,12 +220,12 @@ class Worker:
         return self._owners.worker_of(topic) == self._number
 
     def _other(self, topic: TopicName) -> int | None:
-        """Return the number of the worker that serves a topic; None if it is not another one.
+        """Return the number of this broker's worker that serves a topic, if it is another one.
 
         If it is this one, or not known, the request goes to the controller, which lets this worker
         load the topic only if it is the owner.
         """
-        owner = self._owners.worker_of(topic)
+        owner = self._owners.worker_here(topic)
         return None if owner == self._number else owner
 
     def _new_owner(self, topic: TopicName) -> str:
