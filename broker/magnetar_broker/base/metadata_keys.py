@@ -20,6 +20,8 @@ DYNAMIC_SETTINGS = "/settings"
 """The key of the settings that were changed while the broker ran."""
 DIRECTORY = "/directory"
 """The key, under a lease, of the process that is the directory of names."""
+OWNERS = "/owners/"
+"""The prefix of the keys of the owners of bundles, by namespace, in a cluster."""
 OBJECTS = "/objects"
 """The key of the prefix of the names of objects, once it is not the id of the data directory."""
 
@@ -32,6 +34,11 @@ def tenant_key(tenant: str) -> str:
 def namespace_key(namespace: str) -> str:
     """Return the key of a namespace."""
     return f"{NAMESPACES}{namespace}"
+
+
+def owners_key(namespace: str) -> str:
+    """Return the key of the owners of a namespace's bundles."""
+    return f"{OWNERS}{namespace}"
 
 
 def deletion_key(name: str) -> str:

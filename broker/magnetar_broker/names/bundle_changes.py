@@ -59,7 +59,7 @@ class BundleChanges:
             try:
                 await self._ownership.adopt(namespace, await self.stored.of(namespace))
             except NamespaceNotFound:
-                self._ownership.forget(namespace)
+                await self._ownership.forget(namespace)
 
     async def owned_by(self, process: str) -> list[str]:
         """Return the bundles of a process as `tenant/namespace/range`, sorted.

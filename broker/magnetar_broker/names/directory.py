@@ -221,6 +221,8 @@ class Directory:
         await self.policies.reload()
         await self.dynamic.load()
         await self.deletion.reload()
+        # promise: a process that becomes the directory knows the stored owners
+        await self.ownership.reload()
         await self.bundles.reload()
         await self.lists.reload()
 

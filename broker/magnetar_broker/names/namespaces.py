@@ -68,7 +68,7 @@ class Namespaces:
         tenants: Tenants,
         auto_create: bool,
         bundles: StoredBundles,
-        forget_owners: Callable[[str], None],
+        forget_owners: Callable[[str], Awaitable[None]],
         limit: int,
     ) -> None:
         """`limit` is the largest number of namespaces of a tenant; 0 means no limit.
@@ -187,7 +187,7 @@ class Namespaces:
             # A use that had begun before it was closed has stored it since.  That use is refused
             # (`require` checks again), so nothing is in it yet.
             await change_record(self._metadata, key, lambda _: fields)
-            self._forget_owners(str(name))
+            await self._forget_owners(str(name))
             await self.changed(str(name))
 
     async def _check_room(self, tenant: str) -> None:
@@ -252,7 +252,7 @@ class Namespaces:
         except StorageError:
             await self.changed(name)  # it may have been deleted
             raise
-        self._forget_owners(name)
         self._known.discard(name)
         self._deleted += 1
         await self.changed(name)
+        await self._forget_owners(name)

@@ -11,8 +11,10 @@ that writes the bundle's topics, which does not depend on the tables of other pr
   former writer appends.
 
 A worker's lease is its link: a worker that has ended owns its bundles again when its next process
-has joined.  The table is in memory: at a start of the broker no worker has a topic loaded, and a
-controller that replaces another one gets the table from the workers (`take_over`).
+has joined.  In a broker on one machine the table is in memory: at a start of the broker no worker
+has a topic loaded, and a controller that replaces another one gets the table from the workers
+(`take_over`).  In a cluster, workers may be there that the next leader does not reach, so the table
+is stored, too: each change first, and then the memory of all processes.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -28,6 +30,7 @@ from magnetar_broker.placement.bundle_owners import (
 from magnetar_broker.placement.bundles import Bundles, deal
 from magnetar_broker.placement.ownership import Owner
 from magnetar_broker.placement.stored_bundles import StoredBundles, missing
+from magnetar_broker.placement.stored_owners import NamedOwners, StoredOwners
 from magnetar_broker.placement.worker_links import WorkerLinks, unless_ended
 from magnetar_proto.names import TopicName
 from magnetar_storage.runtime.execution import Clock
@@ -38,8 +41,14 @@ class Placement:
     """The `Ownership` of a controller."""
 
     def __init__(
-        self, owners: BundleOwners, stored: StoredBundles, links: WorkerLinks, clock: Clock
+        self,
+        owners: BundleOwners,
+        stored: StoredBundles,
+        links: WorkerLinks,
+        clock: Clock,
+        kept: StoredOwners | None = None,
     ) -> None:
+        """`kept` stores the owners; None where they are in memory only."""
         self.owners = owners
         self.load_of: Callable[[int], float] = lambda worker: 0.0
         """Returns the load of a worker; the least busy ones get the bundles of new namespaces."""
@@ -49,6 +58,7 @@ class Placement:
         """The workers that are about to be restarted: they get no bundles of new namespaces."""
         self._stored = stored
         self._links = links
+        self._kept = kept
         self._placing: KeyedMutex[str] = KeyedMutex(clock)
         """Locks by namespace, held while owners change."""
 
@@ -81,7 +91,7 @@ class Placement:
                 placed = self.owners.of(namespace)
                 if placed is None:
                     placed = self._first(await self._stored.of(namespace))
-                    self._place(namespace, placed)
+                    await self._place(namespace, placed)
         return placed
 
     def _first(self, bundles: Bundles) -> Placed:
@@ -132,7 +142,7 @@ class Placement:
                 raise missing(namespace)
             workers = list(now.workers)
             workers[now.bundles.index(bundle)] = worker
-            self._place(namespace, Placed(now.bundles, tuple(workers)))
+            await self._place(namespace, Placed(now.bundles, tuple(workers)))
             await self._all_know()
 
     async def adopt(self, namespace: str, bundles: Bundles) -> None:
@@ -140,14 +150,28 @@ class Placement:
             placed = self.owners.of(namespace)
             if placed is not None:  # else they are what will be placed
                 # promise: a split changes the table of owners
-                self._place(namespace, placed.adapted(bundles))
+                await self._place(namespace, placed.adapted(bundles))
                 await self._all_know()
 
-    def forget(self, namespace: str) -> None:
-        # promise: the owners of a deleted namespace's bundles go with it
-        self.owners.forget(namespace)
-        for link in self._links.all():
-            link.notify(UNPLACED, namespace)
+    async def forget(self, namespace: str) -> None:
+        async with self._placing.held(namespace):
+            if self._kept is not None:
+                # promise: the stored owners of a deleted namespace's bundles go with it
+                await self._kept.delete(namespace)
+            # promise: the owners of a deleted namespace's bundles go with it
+            self._unplace(namespace)
+
+    async def reload(self) -> None:
+        if self._kept is None:
+            return
+        found = await self._kept.load()
+        for namespace in self.namespaces:
+            # promise[never]: what another leader has deleted is not kept
+            if namespace not in found:
+                self._unplace(namespace)
+        for namespace, stored in found.items():
+            workers = tuple(map(self.owners.known, stored.workers))
+            self._tell(namespace, Placed(stored.bundles, workers))
 
     def take_over(self, namespace: str, placed: Placed) -> None:
         """Keep the owners that a former controller has chosen, unless others are known already.
@@ -155,14 +179,30 @@ class Placement:
         Whichever line of the table is kept: topics that are loaded elsewhere are closed there
         before their owner loads them.
         """
-        if self.owners.of(namespace) is None:
-            self._place(namespace, placed)
+        # promise[without self._kept is None and]: stored owners count, not those that workers know
+        if self._kept is None and self.owners.of(namespace) is None:
+            self._tell(namespace, placed)
 
-    def _place(self, namespace: str, placed: Placed) -> None:
+    async def _place(self, namespace: str, placed: Placed) -> None:
+        """Change the table, first where it is stored."""
+        # promise[without and placed != self.owners.of(namespace)]: what has not changed is not
+        #   stored again
+        if self._kept is not None and placed != self.owners.of(namespace):
+            names = tuple(self.owners.names[worker] for worker in placed.workers)
+            # promise: the next leader knows the owners
+            await self._kept.store(namespace, NamedOwners(placed.bundles, names))
+        self._tell(namespace, placed)
+
+    def _tell(self, namespace: str, placed: Placed) -> None:
         """Change the table of every process; the order of changes is the same in all."""
         self.owners.place(namespace, placed)
         for link in self._links.all():
             link.notify(PLACED, *values_of(namespace, placed))
+
+    def _unplace(self, namespace: str) -> None:
+        self.owners.forget(namespace)
+        for link in self._links.all():
+            link.notify(UNPLACED, namespace)
 
     async def _all_know(self) -> None:
         """Wait until every worker has applied all changes made so far."""

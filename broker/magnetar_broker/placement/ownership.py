@@ -90,8 +90,11 @@ class Ownership(Protocol):
     async def adopt(self, namespace: str, bundles: Bundles) -> None:
         """Make the owner of a bundle that was split the owner of its parts."""
 
-    def forget(self, namespace: str) -> None:
+    async def forget(self, namespace: str) -> None:
         """Remove the owners of a namespace that was deleted, or is created with other bundles."""
+
+    async def reload(self) -> None:
+        """Replace the owners in memory by those in the metadata store, if they are stored."""
 
 
 class SoleOwner:
@@ -145,7 +148,10 @@ class SoleOwner:
     async def adopt(self, namespace: str, bundles: Bundles) -> None:
         """Do nothing, as nothing depends on the bundles."""
 
-    def forget(self, namespace: str) -> None:
+    async def forget(self, namespace: str) -> None:
         """Remove a namespace from the list of used ones."""
         # promise: the bundles of a deleted namespace are not listed as owned
         self._used.discard(namespace)
+
+    async def reload(self) -> None:
+        """Do nothing: the only owner needs not be stored."""

@@ -43,10 +43,13 @@ class Names:
             self.tenants,
             auto_create,
             bundles,
-            self.forgotten.append,
+            self._forget,
             namespaces,
         )
         self.do(self.all.start())
+
+    async def _forget(self, namespace: str) -> None:
+        self.forgotten.append(namespace)
 
     def make(self, name: NamespaceName = SPACE, namespace: Namespace | None = None) -> None:
         self.do(self.tenants.ensure(name.tenant))

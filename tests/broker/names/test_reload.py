@@ -253,3 +253,19 @@ def test_the_owners_of_bundles_are_adapted_to_those_that_are_stored() -> None:
     world.clock.pump()
     for worker in world.processes.workers:
         assert worker.owners.of(SPACE) == after
+
+
+class StoredOwner(SoleOwner):
+    """Has used two namespaces, according to the store."""
+
+    async def reload(self) -> None:
+        for namespace in (SPACE, "tenant/gone"):
+            await self.owners_of(namespace, Bundles.even(1))
+
+
+def test_stored_owners_are_loaded_and_those_of_deleted_namespaces_forgotten() -> None:
+    world, _ = filled()
+    owner = StoredOwner("pulsar://here:6650")
+    made = standalone(SETTINGS, world.engine, owner).directory
+    world.do(made.load())
+    assert owner.namespaces == [SPACE]
