@@ -157,7 +157,7 @@ class RelayWorld(SessionWorld):
 
     def _session(self, worker: int, outbox: Outbox) -> Session:
         def other(topic: TopicName) -> int | None:
-            owner = self.processes.workers[worker].owners.worker_of(topic)
+            owner = self.processes.workers[worker].owners.worker_here(topic)
             return None if owner == worker else owner
 
         broker = self.processes.workers[worker].broker

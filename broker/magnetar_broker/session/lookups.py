@@ -54,10 +54,14 @@ async def on_lookup(session: Session, command: pb.CommandLookupTopic) -> None:
             owner = await session.broker.names.locate(topic, command.authoritative)
         urls = owner.urls_of(command.advertised_listener_name)
         names_listener = urls != owner.default
+        # Only its own broker can pass a client on to a process: it names it, when it is asked.
+        # promise[without if owner.is_self else ""]: a client is sent to another broker, and not to
+        #   a process of it
+        process_url = owner.process_url if owner.is_self else ""
         # A client reaches a process through the address at which it asked for it.  So a client that
         # names a listener is sent to that listener's address first, to ask there.
-        is_elsewhere = bool(owner.process_url) and names_listener and not command.authoritative
-        process = "" if is_elsewhere else owner.process_url
+        is_elsewhere = bool(process_url) and names_listener and not command.authoritative
+        process = "" if is_elsewhere else process_url
         if urls.pulsar:
             answer.brokerServiceUrl = process or urls.pulsar
         if urls.pulsar_tls:

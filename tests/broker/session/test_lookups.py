@@ -9,6 +9,7 @@ import pytest
 from fakes.sessions import TOPIC, SessionWorld
 from magnetar_broker.base.errors import being_unloaded
 from magnetar_broker.config.listeners import ListenerUrls
+from magnetar_broker.placement.bundle_owners import BundleOwners
 from magnetar_broker.placement.ownership import Owner, SoleOwner
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.names import TopicName
@@ -103,6 +104,56 @@ def test_a_client_is_given_the_process_that_serves_the_topic() -> None:
     assert len(seen) == 2
     unknown = pb.CommandLookupTopic(topic=TOPIC, request_id=7, advertised_listener_name="elsewhere")
     assert client.ask(unknown).response == pb.CommandLookupTopicResponse.Failed
+
+
+THERE = ListenerUrls("pulsar://127.0.0.1:7650", "pulsar+ssl://127.0.0.1:7651")
+THERE_OUTSIDE = ListenerUrls("pulsar://localhost:17650", "pulsar+ssl://localhost:17651")
+
+
+class OwnerElsewhere(SoleOwner):
+    """Finds every topic at another broker of the cluster, with several workers."""
+
+    def __init__(self, process_url: str = "") -> None:
+        super().__init__("")
+        self.owners = BundleOwners(["pulsar://worker-0:1"], "b1")
+        self.number = self.owners.join("b2/1", THERE, {"outside": THERE_OUTSIDE})
+        self._process_url = process_url
+
+    async def locate(self, topic: TopicName, authoritative: bool) -> Owner:
+        return replace(self.owners.owner(self.number), process_url=self._process_url)
+
+
+@pytest.mark.parametrize("authoritative", [False, True])
+@pytest.mark.parametrize("process_url", ["", "pulsar://worker-1:7650"])
+def test_a_client_is_redirected_to_the_broker_that_owns_the_topic(
+    authoritative: bool, process_url: str
+) -> None:
+    world = SessionWorld()
+    world.directory.ownership = OwnerElsewhere(process_url)
+    client, counts = world.client(), world.broker.lookups
+    for listener, urls in (("", THERE), ("outside", THERE_OUTSIDE)):
+        command = pb.CommandLookupTopic(
+            topic=TOPIC,
+            request_id=7,
+            authoritative=authoritative,
+            advertised_listener_name=listener,
+        )
+        answer = client.ask(command)
+        assert answer.response == answer.Redirect and answer.authoritative
+        assert (answer.brokerServiceUrl, answer.brokerServiceUrlTls) == urls[:2]
+        assert not answer.proxy_through_service_url
+    assert (counts.answered, counts.redirected, counts.failed) == (0, 2, 0)
+    command.advertised_listener_name = "elsewhere"
+    assert client.ask(command).response == pb.CommandLookupTopicResponse.Failed
+
+
+def test_a_client_keeps_its_connection_while_the_owner_is_not_there() -> None:
+    world = SessionWorld()
+    world.directory.ownership = ownership = OwnerElsewhere()
+    ownership.number = ownership.owners.known("b3/0")
+    answer = world.client().ask(pb.CommandLookupTopic(topic=TOPIC, request_id=7))
+    assert (answer.response, answer.error) == (answer.Failed, pb.MetadataError)
+    assert answer.message == "b3/0 is not there now: retry"
 
 
 def _raising(error: Exception) -> Callable[..., Awaitable[Any]]:
