@@ -4,7 +4,13 @@ import logging
 
 from magnetar_broker.base import errors
 from magnetar_broker.base.errors import BrokerError, as_refusal
-from magnetar_broker.server.http.messages import Refused, Request, Response, json_response
+from magnetar_broker.server.http.messages import (
+    Redirected,
+    Refused,
+    Request,
+    Response,
+    json_response,
+)
 from magnetar_broker.server.http.table import NoRoute
 
 logger = logging.getLogger(__name__)
@@ -53,6 +59,8 @@ def refusal(status: int, reason: str, **headers: str) -> Response:
 
 def refusal_of(request: Request, error: Exception) -> Response:
     """Return the response to a request that failed; a defect is logged, and not shown."""
+    if isinstance(error, Redirected):
+        return refusal(error.status, str(error), Location=error.location)
     if isinstance(error, Refused):
         return refusal(error.status, str(error))
     if isinstance(error, NoRoute):

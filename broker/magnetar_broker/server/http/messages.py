@@ -24,6 +24,14 @@ class Refused(Exception):
         self.status = status
 
 
+class Redirected(Refused):
+    """The request is to be sent again, as it is, to another broker."""
+
+    def __init__(self, location: str) -> None:
+        super().__init__(307, f"another broker answers this: send it to {location}")
+        self.location = location
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """A complete request."""

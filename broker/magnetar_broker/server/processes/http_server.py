@@ -14,6 +14,7 @@ from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.server.admin.authorizing import authorize
 from magnetar_broker.server.admin.brokers.features import feature_of
 from magnetar_broker.server.admin.context import AdminContext, Handler
+from magnetar_broker.server.admin.leader import Leader
 from magnetar_broker.server.admin.owners import SoleProcess
 from magnetar_broker.server.http.connection import HttpConnection
 from magnetar_broker.server.http.errors import refusal_of
@@ -51,11 +52,14 @@ class HttpServer:
         *,
         guard: HttpGuard,
         pages: WebPages = ANY_NAME,
+        leader: Leader | None = None,
     ) -> None:
         """Without `routes`, the routes of the admin API are loaded with the first request.
 
-        `authentication` is None while authentication is off.
+        `authentication` is None while authentication is off, `leader` for a broker that has the
+        directory of names to itself.
         """
+        self._leader = leader
         self._authentication = authentication
         self._pages = pages
         self._context = context
@@ -120,6 +124,8 @@ class HttpServer:
                 request = await self._authentication.admitted(request, route)
             if isinstance(route, NoRoute):
                 raise route
+            if self._leader is not None:
+                self._leader.check(request)  # promise: what the leader answers is not answered here
             # promise: reads by POST are not in the audit log
             changes = route.endpoint.changes(request.query)
             request = replace(request, parameters=parameters)

@@ -14,7 +14,7 @@ import pytest
 from broker.server.cluster.machines import Machine, greeting
 from certificates import Authority, Files
 from fakes.loops import on_both_loops
-from fakes.waiting import until
+from fakes.waiting import HANGS_SECONDS, until
 from magnetar_broker.config.load import ConfigError
 from magnetar_broker.ipc.frames import encode
 from magnetar_broker.ipc.handshake import Handshake
@@ -232,7 +232,7 @@ async def test_a_process_that_is_no_broker_is_refused(caplog: pytest.LogCaptureF
     async with right.listening() as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"GET / HTTP/1.1\r\n\r\n")
-        await reader.read()
+        await ended(reader)
         writer.close()
         await until(lambda: "it does not greet as a broker does" in caplog.text, "refused")
     assert not right.made
@@ -320,7 +320,8 @@ async def test_a_peer_that_says_nothing_is_given_up(
 async def ended(reader: asyncio.StreamReader) -> None:
     """Wait for the end of a stream, whatever comes before."""
     with suppress(ConnectionError):
-        await reader.read()
+        async with asyncio.timeout(HANGS_SECONDS):
+            await reader.read()
 
 
 @on_both_loops
@@ -376,6 +377,6 @@ async def test_a_machine_that_vanishes_is_noticed(caplog: pytest.LogCaptureFixtu
             right.clock.advance(SILENCES * INTERVAL_SECONDS)
             assert not link.has_ended
             right.clock.advance(INTERVAL_SECONDS)
-            await link.ended()
+            await until(lambda: link.has_ended, "the link has ended")
             await ended(reader)
             writer.close()
