@@ -2,8 +2,8 @@
 
 Topics of a namespace fall into *bundles* (`bundles.py`), and a bundle is owned by one process at a
 time.  Everything that opens or looks up a topic asks an `Ownership` first.  `SoleOwner` is the
-`Ownership` of a single process; `placement.py` is the `Ownership` of several.  Several machines are
-another implementation, which keeps owners in the metadata store under leases.
+`Ownership` of a single process; `assignments.py` is the `Ownership` of several, which also keeps
+the owners in the metadata store if the processes are on several machines.
 """
 
 from collections.abc import Mapping, Sequence
