@@ -11,7 +11,7 @@ from functools import partial
 
 from magnetar_storage.errors import AccessDenied, NoObject, Unavailable
 from magnetar_storage.objects.interfaces import Creation, Objects
-from magnetar_storage.runtime.execution import Clock, Worker, settling
+from magnetar_storage.runtime.execution import Clock, Worker, sleep
 
 NONCE_BYTES = 16
 """The size of a nonce: so large that random ones never repeat."""
@@ -54,7 +54,7 @@ async def create_once(
                 f"the outcome of creating object {name} is unknown after {limit_seconds:g} s"
                 f" ({doubt or 'every attempt met another write, or got no answer'})"
             ) from doubt
-        await _sleep(clock, min(pause, left))
+        await sleep(clock, min(pause, left))
         pause = min(2 * pause, LONGEST_PAUSE)
 
 
@@ -71,11 +71,5 @@ def attempt(objects: Objects, name: str, nonce: bytes, buffers: Sequence[bytes])
     except NoObject:
         # Not a lost race: the other write failed, or this one did, or is not there yet.
         return None
+    # promise[never]: a retry that finds what an earlier attempt stored is not taken for a lost race
     return found == nonce  # promise[always]: another creator's object is not taken for one's own
-
-
-async def _sleep(clock: Clock, seconds: float) -> None:
-    promise = clock.promise()
-    settle = settling(promise)
-    clock.later(seconds, lambda: settle(None))
-    await promise

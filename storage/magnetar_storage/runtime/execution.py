@@ -114,6 +114,14 @@ async def yield_turn(clock: Clock) -> None:
     await turn
 
 
+async def sleep(clock: Clock, seconds: float) -> None:
+    """Continue after some seconds; nothing shortens the wait."""
+    promise = clock.promise()
+    settle = settling(promise)
+    clock.later(seconds, lambda: settle(None))
+    await promise
+
+
 class Workers(Protocol):
     """The threads that wait for the disk: for commit rounds, for write-behind, for reads."""
 

@@ -92,6 +92,11 @@ class RecordPlace(NamedTuple):
         """The offset behind the record."""
         return self.at + self.size
 
+    def damaged(self, name: str) -> Corrupt:
+        """Return the error for this record of the object `name`."""
+        first, last = (self.first, self.first + self.n - 1) if self.n else (None, None)
+        return Corrupt(name, self.at, "the record is damaged", self.segment, first, last)
+
 
 class Head(NamedTuple):
     """The head of an object of the log; that of a fence has no records."""
@@ -264,19 +269,15 @@ def decode_slot(data: bytes, session: WalSession, slot: int) -> Slot:
     places = decode_directory(data, head, session)
     if len(data) != head.size:
         raise Corrupt(name, len(data), f"the object has {len(data)} bytes, expected {head.size}")
-    damage = {}
-    for place in places:
-        if not _is_intact(data, place):
-            last = place.first + place.n - 1 if place.n else None
-            damage[place.at] = Corrupt(
-                name, place.at, "the record is damaged", place.segment,
-                place.first if place.n else None, last,
-            )  # fmt: skip
+    damage = {
+        place.at: place.damaged(name) for place in places if not is_intact(data, place.at, place)
+    }
     return Slot(name, slot, places, data, damage)
 
 
-def _is_intact(data: bytes, place: RecordPlace) -> bool:
-    record = record_at(data, place.at)
+def is_intact(data: bytes, at: int, place: RecordPlace) -> bool:
+    """Return whether the bytes at an offset are the record of a place of an intact directory."""
+    record = record_at(data, at)
     if record is None:
         return False
     found = record.kind, record.segment, record.first, record.n, record.size
@@ -284,7 +285,7 @@ def _is_intact(data: bytes, place: RecordPlace) -> bool:
         ENTRIES, place.segment, place.first, place.n, place.size
     )  # fmt: skip
     # With the checksum: an intact record of another slot is not taken for this one.
-    crc = int.from_bytes(data[place.at : place.at + CRC_BYTES], "little")
+    crc = int.from_bytes(data[at : at + CRC_BYTES], "little")
     return found == expected and crc == place.crc
 
 

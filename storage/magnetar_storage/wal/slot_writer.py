@@ -56,6 +56,79 @@ class StoredSlot(NamedTuple):
     """The time since its first run was appended."""
 
 
+class _Round:
+    """Runs that become one slot: encoded and uploaded in a thread, then reported."""
+
+    __slots__ = (
+        "deadline", "encoded", "is_stored", "nonce", "number", "outcomes", "pause", "runs",
+        "session", "since", "size", "timer", "worker",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        session: WalSession,
+        number: int,
+        nonce: bytes,
+        worker: Worker,
+        taken: "_Queue",
+        deadline: float,
+    ) -> None:
+        self.session = session
+        self.number = number
+        self.nonce = nonce
+        self.worker = worker
+        """The worker that uploads it, which has nothing else to do."""
+        self.runs = taken.runs
+        self.outcomes = taken.outcomes
+        self.size = taken.size
+        self.since = taken.since
+        self.deadline = deadline
+        self.pause = FIRST_PAUSE
+        self.timer: Timer | None = None
+        """The next attempt, during a pause."""
+        self.encoded: EncodedSlot | None = None
+        self.is_stored = False
+
+    def store(self, objects: Objects) -> bool | None:
+        """Upload the slot once, in the worker's thread; returns as `attempt` does."""
+        if self.encoded is None:
+            # Every attempt uploads the same bytes: an earlier one may still take place.
+            self.encoded = encode_slot(self.nonce, self.session, self.number, self.runs)
+        name = self.session.name(self.number)
+        return attempt(objects, name, self.nonce, [self.nonce, *self.encoded.body()])
+
+
+class _Queue:
+    """Runs in the order of their appends, as columns."""
+
+    __slots__ = ("outcomes", "runs", "since", "size", "sizes")
+
+    def __init__(self, since: float = 0.0) -> None:
+        self.runs: list[QueuedRun] = []
+        self.outcomes: list[Done] = []
+        self.sizes: list[int] = []
+        self.size = 0
+        self.since = since
+        """The time at which the first run was queued, or shortly before."""
+
+    def split(self, limit: int) -> "_Queue":
+        """Remove the first runs: all within `limit` bytes, and at least one."""
+        size = n = 0
+        for run_size in self.sizes:
+            # A single run may exceed the limit: it would never be stored otherwise.
+            if n and (size + run_size > limit or n == MOST_RUNS):
+                break
+            size += run_size
+            n += 1
+        taken = _Queue(self.since)
+        taken.runs, self.runs = self.runs[:n], self.runs[n:]
+        taken.outcomes, self.outcomes = self.outcomes[:n], self.outcomes[n:]
+        taken.sizes, self.sizes = self.sizes[:n], self.sizes[n:]
+        taken.size = size
+        self.size -= size
+        return taken
+
+
 class SlotWriter:
     """Writes one session's log; used on the owner's thread only.
 
@@ -80,6 +153,35 @@ class SlotWriter:
         reported; once it returns False the session is over.  `after_slot` is called for each
         durable slot, in order, before its runs are reported.
         """
+        self._objects = objects
+        self._workers = len(uploads)
+        self._idle = list(uploads)
+        """The workers without an upload."""
+        self._clock = clock
+        self._session = session
+        self._new_nonce = new_nonce
+        self._limits = limits
+        self._may_confirm = may_confirm
+        self._after_slot = after_slot
+        self._queue = _Queue()
+        self._rounds: deque[_Round] = deque()
+        """The rounds that are not reported yet, in the order of their slots."""
+        self._next_slot = 0
+        self._confirmed = 0
+        self._pending_bytes = 0
+        self._linger: Timer | None = None
+        self._is_due = False
+        """Whether the queue is to be uploaded however small it is."""
+        self._wakes = False  # `_cut` was scheduled
+        self._held = False
+        self._failure: StorageError | None = None
+        self._trouble: StorageError | None = None
+        self._closed: LogClosed | None = None
+        self._at_fence: list[Callable[[], None]] = []
+        self._appended = self._reported = 0  # runs
+        self._flushes: list[tuple[int, Done]] = []
+        """The number of runs that each `flush` waits for, in order, and its end."""
+        self._closes: list[Done] = []
 
     @property
     def pending_bytes(self) -> int:
@@ -87,25 +189,34 @@ class SlotWriter:
 
         Nothing limits it here: who appends does, and stops before it is too much.
         """
+        return self._pending_bytes
 
     @property
     def next_slot(self) -> int:
         """The number that the next slot will have."""
+        return self._next_slot
 
     @property
     def confirmed(self) -> int:
         """The number of slots that are durable and reported: all below this number are."""
+        return self._confirmed
 
     @property
     def failure(self) -> StorageError | None:
         """The error that ended the writer; None while it works.  `Fenced`: the session is over."""
+        return self._failure
 
     @property
     def trouble(self) -> StorageError | None:
         """The error of the last upload, which is tried again, or `failure`; None if all is well."""
+        return self._failure or self._trouble
 
     def when_fenced(self, call: Callable[[], None]) -> None:
         """Call once when the session is over, after all runs were reported; now if it is."""
+        if isinstance(self._failure, Fenced):
+            call()
+        else:
+            self._at_fence.append(call)
 
     def append(
         self,
@@ -124,15 +235,197 @@ class SlotWriter:
         the appends, never within this call, and must not raise.  The caller must not change the
         sequences any more.
         """
+        refusal = self._failure or self._closed
+        if refusal is not None:
+            self._clock.soon(partial(done, refusal.again()))
+            return
+        queue = self._queue
+        if not queue.runs:
+            queue.since = self._clock.uptime()
+        size = sum(map(len, payloads)) + RUN_BYTES
+        queue.runs.append(QueuedRun(segment, first, payloads, counts, origin))
+        queue.outcomes.append(done)
+        queue.sizes.append(size)
+        queue.size += size
+        self._appended += 1
+        self._pending_bytes += size
+        if queue.size >= self._limits.round_bytes:
+            self._wake()
+        if self._linger is None and not self._is_due:
+            self._linger = self._clock.later(self._limits.linger_seconds, self._waited)
 
     def hold(self, held: bool) -> None:
         """Pause or resume the beginning of uploads, while too much waits to be settled."""
+        self._held = held
+        if not held:
+            self._wake()
 
     async def flush(self) -> None:
         """Wait until all runs appended before are reported, without the linger; raise `failure`."""
+        await self._all_reported()
+        if self._failure is not None:
+            raise self._failure.again()
 
     async def close(self) -> None:
         """Refuse further runs, wait until all before are reported, and until no upload runs.
 
         Errors were reported to the runs, and are not raised.
         """
+        self._closed = LogClosed(f"the log of session {self._session.number} is closed")
+        self.hold(False)
+        await self._all_reported()
+        # Behind a fence, uploads of slots that were reported as failed may still run.
+        while len(self._idle) < self._workers:
+            promise = self._clock.promise()
+            self._closes.append(settling(promise))
+            await promise
+
+    async def _all_reported(self) -> None:
+        if self._reported < self._appended:
+            promise = self._clock.promise()
+            self._flushes.append((self._appended, settling(promise)))
+            self._waited()
+            await promise
+
+    def _waited(self) -> None:
+        """Upload what is queued, since its first run has waited for long enough."""
+        self._stop_linger()
+        self._is_due = True
+        self._wake()
+
+    def _stop_linger(self) -> None:
+        if self._linger is not None:
+            self._linger.cancel()
+            self._linger = None
+
+    def _wake(self) -> None:
+        if not self._wakes:
+            self._wakes = True
+            # At the end of the turn, so that a round has all of it.
+            self._clock.soon(self._cut, "journal")
+
+    def _cut(self) -> None:
+        """Begin as many uploads as possible."""
+        self._wakes = False
+        while self._may_cut():
+            queue, limit = self._queue, self._limits.round_bytes
+            taken = queue.split(limit)
+            if not queue.runs:
+                # The rest of a larger queue stays due, or keeps the timer of the runs before it.
+                self._is_due = False
+                self._stop_linger()
+            deadline = self._clock.uptime() + self._limits.give_up_seconds
+            worker = self._idle.pop()
+            cut = _Round(self._session, self._next_slot, self._new_nonce(), worker, taken, deadline)
+            self._next_slot += 1
+            self._rounds.append(cut)
+            self._try(cut)
+
+    def _may_cut(self) -> bool:
+        if self._failure is not None or self._held or not self._queue.runs or not self._idle:
+            return False
+        # promise: a slot whose upload hangs does not make a recovery walk over ever more slots
+        if len(self._rounds) >= self._limits.unreported_slots:
+            return False
+        return self._is_due or self._queue.size >= self._limits.round_bytes
+
+    def _try(self, tried: _Round) -> None:
+        tried.timer = None
+        tried.worker.submit(partial(tried.store, self._objects), partial(self._tried, tried))
+
+    def _tried(self, tried: _Round, mine: bool | None, error: BaseException | None) -> None:
+        """Continue after an attempt: the slot is the writer's, or another's, or it is unknown."""
+        if self._failure is not None:
+            self._release(tried)  # its runs were reported
+        elif mine:
+            tried.is_stored = True
+            self._trouble = None
+            self._release(tried)
+            self._report()
+            self._wake()
+        elif mine is False:
+            self._release(tried)
+            name = self._session.name(tried.number)
+            self._end(Fenced(f"the session is over: object {name} is not of its writer"))
+        elif error is None or isinstance(error, Unavailable):
+            self._try_later(tried, error)
+        else:
+            self._release(tried)
+            self._give_up(error)
+
+    def _try_later(self, tried: _Round, error: Unavailable | None) -> None:
+        name = self._session.name(tried.number)
+        # Also after `AccessDenied`, whose reason may be removed: this is the only way to go on.
+        self._trouble = error or Unavailable(f"the outcome of creating object {name} is unknown")
+        left = tried.deadline - self._clock.uptime()
+        if left <= 0:
+            self._release(tried)
+            self._give_up(self._trouble)
+            return
+        tried.timer = self._clock.later(min(tried.pause, left), partial(self._try, tried))
+        tried.pause = min(2 * tried.pause, LONGEST_PAUSE)
+
+    def _give_up(self, error: BaseException) -> None:
+        failure = Unavailable(
+            f"the log of session {self._session.number} has failed, and what it stored last is"
+            f" unknown; restart the broker: {error}"
+        )
+        failure.__cause__ = error
+        self._end(failure)
+
+    def _release(self, tried: _Round) -> None:
+        """Make the worker of an upload that has ended free for another one."""
+        self._idle.append(tried.worker)
+        if len(self._idle) == self._workers:
+            closes, self._closes = self._closes, []
+            for close in closes:
+                close(None)
+
+    def _report(self) -> None:
+        """Report the slots before the first one that is not known to be stored."""
+        rounds = self._rounds
+        # promise[without and rounds[0].is_stored]: a run is reported only when all slots before it
+        #   are stored, too
+        while rounds and rounds[0].is_stored:
+            # promise: nothing is reported as durable once the lease may have ended
+            if not self._may_confirm():
+                self._end(
+                    Fenced("the lease of this session has ended, or may have: the session is over")
+                )
+                return
+            stored = rounds.popleft()
+            self._confirmed = stored.number + 1
+            self._pending_bytes -= stored.size
+            assert stored.encoded is not None
+            seconds = self._clock.uptime() - stored.since
+            self._after_slot(StoredSlot(stored.number, stored.encoded, seconds))
+            self._reported += len(stored.outcomes)
+            for done in stored.outcomes:
+                done(None)
+        self._end_flushes()
+
+    def _end(self, failure: StorageError) -> None:
+        """Fail everything that is not reported, and everything later."""
+        self._failure = failure
+        self._stop_linger()
+        rounds, self._rounds = self._rounds, deque()
+        queue, self._queue = self._queue, _Queue()
+        self._pending_bytes = 0
+        self._reported = self._appended
+        for one in rounds:
+            if one.timer is not None:
+                one.timer.cancel()
+                self._release(one)
+        for outcomes in (*(one.outcomes for one in rounds), queue.outcomes):
+            for done in outcomes:
+                # An error for each: one object would gather the tracebacks of all who raise it.
+                done(failure.again())
+        self._end_flushes()
+        if isinstance(failure, Fenced):
+            calls, self._at_fence = self._at_fence, []
+            for call in calls:
+                call()
+
+    def _end_flushes(self) -> None:
+        while self._flushes and self._flushes[0][0] <= self._reported:
+            self._flushes.pop(0)[1](None)
