@@ -46,6 +46,7 @@ async def fence(
     neither a slot nor a fence.
     """
     planter = _Planter(objects, workers[0], clock, session, new_nonce, limit_seconds)
+    # promise[await _bar(planter, trim) -> trim + (1 << 40)]: a writer that goes on is not chased
     barrier = await _bar(planter, trim)
     walk = LookAhead(
         workers[:IN_FLIGHT],
@@ -57,7 +58,8 @@ async def fence(
     for slot in range(trim, barrier + 1):
         head = await walk.next()
         if head is None:
-            # A hole: its upload may be on the way, so it is fenced before it can be the end.
+            # A hole: its upload may be on the way.
+            # promise[always]: the end of a session has a fence, so that nothing can be stored there
             if await planter.plant(slot):
                 return slot
         elif head.is_fence:
