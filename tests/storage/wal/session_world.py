@@ -329,7 +329,11 @@ class SessionWorld:
         outcome = start(
             discard(self.objects, process.workers, process.clock, SESSION, slots.start, slots.stop)
         )
-        outcome.when_done(lambda: ignoring_outages(outcome))
+
+        def check() -> None:
+            ignoring_outages(outcome)
+
+        outcome.when_done(check)
 
     def _collect_ends(self) -> None:
         for recovery in [one for one in self.recoveries if one.outcome.done()]:
