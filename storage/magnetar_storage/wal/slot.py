@@ -284,8 +284,8 @@ def is_intact(data: bytes, at: int, place: RecordPlace) -> bool:
     expected = (ORIGIN, place.segment, 0, 0, place.size) if place.is_origin else (
         ENTRIES, place.segment, place.first, place.n, place.size
     )  # fmt: skip
-    # promise[without and crc == place.crc]: an intact record of another slot is not taken for this
     crc = int.from_bytes(data[at : at + CRC_BYTES], "little")
+    # promise[without and crc == place.crc]: an intact record of another slot is not taken for this
     return found == expected and crc == place.crc
 
 
