@@ -290,7 +290,8 @@ class SlotWriter:
     def _waited(self) -> None:
         """Upload what is queued, since its first run has waited for long enough."""
         self._stop_linger()
-        self._is_due = True
+        # Not for the next run, if all before are in flight already.
+        self._is_due = bool(self._queue.runs)
         self._wake()
 
     def _stop_linger(self) -> None:

@@ -194,6 +194,21 @@ class Writer(Process):
         self.appended.append((segment, first, payload))
         self.slots.append(segment, first, [payload], [1], partial(self._done, number))
 
+    def flush(self) -> None:
+        appended = len(self.appended)
+        flushed = start(self.slots.flush())
+
+        def check() -> None:
+            try:
+                flushed.result()
+            except (Fenced, Unavailable):
+                assert self.slots.failure is not None
+            else:
+                assert len(self.reported) >= appended, "flush ends too early"
+                assert all(self.reported[:appended])
+
+        flushed.when_done(check)
+
     def _done(self, number: int, error: BaseException | None) -> None:
         assert number == len(self.reported), "runs are reported once, and in order"
         if error is None:
@@ -250,6 +265,8 @@ class SessionWorld:
         """Play the schedule, and check the end."""
         for _ in range(self.dice.choice((0, 100, 400))):
             self._step()
+        if self.dice.random() < 0.3:
+            self._let_the_writer_catch_up()
         recoveries = self.dice.randrange(1, 4)
         for _ in range(self.dice.randrange(20, 200)):
             self._step()
@@ -270,7 +287,7 @@ class SessionWorld:
             self._arrive()
         elif dice < 0.75:
             if self.writer.is_alive:
-                self.writer.append()
+                self._append()
         elif dice < 0.9:
             self.clock.advance(self.dice.choice((0.01, 0.1, 0.1, 0.5, 2)))
             if self._renews:
@@ -285,6 +302,26 @@ class SessionWorld:
         elif dice < 0.98:
             self._move_trim()
         self._collect_ends()
+
+    def _append(self) -> None:
+        """Append a run; now and then flush, or let the writer begin no upload for a while."""
+        self.writer.append()
+        dice = self.dice.random()
+        if dice < 0.05:
+            self.writer.flush()
+        if dice > 0.9:
+            self.writer.slots.hold(dice > 0.97)
+
+    def _let_the_writer_catch_up(self) -> None:
+        """While the store answers, every run is reported within seconds."""
+        share, self._share = self._share, 0.0
+        rare, self._rare = self._rare, 0.0
+        self.writer.slots.hold(False)
+        for _ in range(5):
+            self._drain()
+        if self.writer.is_alive:
+            assert len(self.writer.reported) == len(self.writer.appended), "a run is forgotten"
+        self._share, self._rare = share, rare
 
     def _processes(self) -> Sequence[Process]:
         return [self.writer, *self.recoveries, *self.collectors]
@@ -373,6 +410,7 @@ class SessionWorld:
     def _recover_behind_a_living_writer(self) -> None:
         """Without faults a recovery ends soon, however fast the writer is."""
         self._share = self._rare = 0.0
+        self.writer.slots.hold(False)
         if not self.recoveries:
             self.recoveries.append(Recovery(self))
         for _ in range(MOST_STEPS):

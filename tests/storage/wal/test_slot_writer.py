@@ -427,6 +427,22 @@ def test_flush_waits_for_what_was_appended_before() -> None:
     run(World().writer.flush(), world.clock)
 
 
+def test_a_run_behind_a_flush_waits_as_usual() -> None:
+    world = World(uploads=1)
+    world.append(ROUND_BYTES)
+    world.clock.pump()
+    flushed = start(world.writer.flush())  # of what is in flight already
+    world.clock.pump()
+    assert world.uploads[0].step()
+    assert flushed.done()
+    world.append()
+    world.clock.pump()
+    assert not world.uploads[0]
+    world.clock.advance(LINGER)
+    assert world.uploads[0].step()
+    assert world.durable() == [0, 1]
+
+
 def test_flush_raises_why_runs_failed() -> None:
     world = World()
     world.put_fence(0)
