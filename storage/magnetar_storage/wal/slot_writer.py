@@ -22,6 +22,8 @@ from magnetar_storage.runtime.execution import Clock, Done, Timer, Worker, settl
 from magnetar_storage.wal.session import WalSession
 from magnetar_storage.wal.slot import MOST_RECORDS, EncodedSlot, QueuedRun, encode_slot
 
+TROUBLE_SECONDS: Final = 5.0
+"""The time after which a slot that is still not stored is a trouble to be reported."""
 RUN_BYTES: Final = 256
 """The memory that a queued run takes beside its payloads, about."""
 MOST_RUNS: Final = MOST_RECORDS // 2
@@ -60,7 +62,7 @@ class _Round:
     """Runs that become one slot: encoded and uploaded in a thread, then reported."""
 
     __slots__ = (
-        "deadline", "encoded", "is_stored", "nonce", "number", "outcomes", "pause", "runs",
+        "began", "encoded", "error", "is_stored", "nonce", "number", "outcomes", "pause", "runs",
         "session", "since", "size", "timer", "worker",
     )  # fmt: skip
 
@@ -71,7 +73,7 @@ class _Round:
         nonce: bytes,
         worker: Worker,
         taken: "_Queue",
-        deadline: float,
+        began: float,
     ) -> None:
         self.session = session
         self.number = number
@@ -82,10 +84,13 @@ class _Round:
         self.outcomes = taken.outcomes
         self.size = taken.size
         self.since = taken.since
-        self.deadline = deadline
+        self.began = began
+        """The time of the first attempt."""
         self.pause = FIRST_PAUSE
         self.timer: Timer | None = None
         """The next attempt, during a pause."""
+        self.error: Unavailable | None = None
+        """The error of the last attempt."""
         self.encoded: EncodedSlot | None = None
         self.is_stored = False
 
@@ -94,6 +99,7 @@ class _Round:
         if self.encoded is None:
             # Every attempt uploads the same bytes: an earlier one may still take place.
             self.encoded = encode_slot(self.nonce, self.session, self.number, self.runs)
+            self.runs = []  # small payloads were copied, and need not be in memory twice
         name = self.session.name(self.number)
         return attempt(objects, name, self.nonce, [self.nonce, *self.encoded.body()])
 
@@ -175,7 +181,6 @@ class SlotWriter:
         self._wakes = False  # `_cut` was scheduled
         self._held = False
         self._failure: StorageError | None = None
-        self._trouble: StorageError | None = None
         self._closed: LogClosed | None = None
         self._at_fence: list[Callable[[], None]] = []
         self._appended = self._reported = 0  # runs
@@ -208,8 +213,18 @@ class SlotWriter:
 
     @property
     def trouble(self) -> StorageError | None:
-        """The error of the last upload, which is tried again, or `failure`; None if all is well."""
-        return self._failure or self._trouble
+        """The error with which appends fail at present, or `failure`; None while all is well.
+
+        While uploads are repeated it is the error of the first slot that is not stored, once that
+        has taken `TROUBLE_SECONDS`: all runs behind it wait, too.
+        """
+        if self._failure is not None or not self._rounds:
+            return self._failure
+        first = self._rounds[0]
+        taken = self._clock.uptime() - first.began
+        # promise[without if taken >= TROUBLE_SECONDS else None]: a single error of the store is not
+        #   reported as an outage
+        return first.error if taken >= TROUBLE_SECONDS else None
 
     def when_fenced(self, call: Callable[[], None]) -> None:
         """Call once when the session is over, after all runs were reported; now if it is."""
@@ -315,9 +330,10 @@ class SlotWriter:
                 # The rest of a larger queue stays due, or keeps the timer of the runs before it.
                 self._is_due = False
                 self._stop_linger()
-            deadline = self._clock.uptime() + self._limits.give_up_seconds
-            worker = self._idle.pop()
-            cut = _Round(self._session, self._next_slot, self._new_nonce(), worker, taken, deadline)
+            cut = _Round(
+                self._session, self._next_slot, self._new_nonce(), self._idle.pop(), taken,
+                self._clock.uptime(),
+            )  # fmt: skip
             self._next_slot += 1
             self._rounds.append(cut)
             self._try(cut)
@@ -340,7 +356,6 @@ class SlotWriter:
             self._release(tried)  # its runs were reported
         elif mine:
             tried.is_stored = True
-            self._trouble = None
             self._release(tried)
             self._report()
             self._wake()
@@ -357,11 +372,11 @@ class SlotWriter:
     def _try_later(self, tried: _Round, error: Unavailable | None) -> None:
         name = self._session.name(tried.number)
         # Also after `AccessDenied`, whose reason may be removed: this is the only way to go on.
-        self._trouble = error or Unavailable(f"the outcome of creating object {name} is unknown")
-        left = tried.deadline - self._clock.uptime()
+        tried.error = error or Unavailable(f"the outcome of creating object {name} is unknown")
+        left = tried.began + self._limits.give_up_seconds - self._clock.uptime()
         if left <= 0:
             self._release(tried)
-            self._give_up(self._trouble)
+            self._give_up(tried.error)
             return
         tried.timer = self._clock.later(min(tried.pause, left), partial(self._try, tried))
         tried.pause = min(2 * tried.pause, LONGEST_PAUSE)

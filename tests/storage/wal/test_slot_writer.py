@@ -18,6 +18,7 @@ from magnetar_storage.wal.session import WalSession
 from magnetar_storage.wal.slot import encode_fence
 from magnetar_storage.wal.slot_writer import (
     RUN_BYTES,
+    TROUBLE_SECONDS,
     SlotWriter,
     StoredSlot,
     WalLimits,
@@ -235,10 +236,9 @@ def test_an_upload_without_an_answer_is_repeated_with_the_same_bytes(fault: Faul
     world.clock.advance(LINGER)
     certain = fault in (Fault.LANDED, Fault.DOUBLED)
     assert world.durable() == ([0] if certain else [])
-    assert (world.writer.trouble is None) is certain
+    assert world.writer.trouble is None  # it is nothing that lasts
     world.clock.advance(1)
     assert world.durable() == [0]
-    assert world.writer.trouble is None
     assert world.nonces == 1
 
 
@@ -280,6 +280,23 @@ def test_a_store_that_stays_away_ends_the_writer_after_the_limit() -> None:
     assert world.failed() == [0, 1, 2, 3, 4]
     assert len(world.objects.log) == requests
     run(world.writer.close(), world.clock)
+
+
+def test_an_outage_is_a_trouble_when_it_lasts() -> None:
+    world = World()
+    world.objects.fault = lambda operation, name: Fault.BUSY if name.endswith("0") else None
+    world.append(ROUND_BYTES)
+    world.append(ROUND_BYTES)
+    world.clock.pump()
+    world.clock.advance(TROUBLE_SECONDS - 1)
+    assert world.objects.names() == [SESSION.name(1)]
+    assert world.writer.trouble is None
+    world.clock.advance(1)
+    assert str(world.writer.trouble) == "read wal/00000001/000000000000: 503: nothing takes place"
+    world.objects.fault = None
+    world.clock.advance(3)
+    assert world.durable() == [0, 1]
+    assert world.writer.trouble is None
 
 
 def test_credentials_that_are_repaired_in_time_are_used() -> None:
