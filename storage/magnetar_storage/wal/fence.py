@@ -103,7 +103,7 @@ class _Planter:
         job = partial(_plant, self._objects, self._session, slot, fence)
 
         def attempt() -> Answer[bool]:
-            return Answer(self._worker, self._clock, job)
+            return Answer(self._worker, job)
 
         return await patiently(self._clock, self._limit_seconds, attempt(), attempt)
 

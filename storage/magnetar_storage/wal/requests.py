@@ -3,11 +3,11 @@
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar, cast
 
-from magnetar_storage.errors import AccessDenied, Unavailable
+from magnetar_storage.errors import AccessDenied, StorageError, Unavailable
 from magnetar_storage.objects.creation import FIRST_PAUSE, LONGEST_PAUSE
-from magnetar_storage.runtime.execution import Clock, Worker, settling, sleep
+from magnetar_storage.runtime.execution import Clock, Worker, sleep
 
 T = TypeVar("T")
 
@@ -18,28 +18,26 @@ LIMIT_SECONDS: Final = 60.0
 class Answer(Generic[T]):
     """The result of a job in a worker: awaited at most once, at any time, or never."""
 
-    __slots__ = ("_error", "_promise", "_result", "_settle")
+    __slots__ = ("_outcome",)
 
-    def __init__(self, worker: Worker, clock: Clock, job: Callable[[], T]) -> None:
+    def __init__(self, worker: Worker, job: Callable[[], T]) -> None:
         """Start the job."""
-        self._result: Any = None
-        self._error: BaseException | None = None
-        self._promise = clock.promise()
-        self._settle = settling(self._promise)
-        worker.submit(job, self._done)
+        # An error of the store is a result: that nobody waits for it is not a defect.
+        self._outcome = worker.run(partial(_outcome_of, job))
 
     async def get(self) -> T:
         """Wait for the result, and return it, or raise the error of the job."""
-        await self._promise
-        if self._error is not None:
-            raise self._error
-        result: T = self._result
-        return result
+        result, error = await self._outcome
+        if error is not None:
+            raise error
+        return cast(T, result)
 
-    def _done(self, result: T | None, error: BaseException | None) -> None:
-        self._result, self._error = result, error
-        # Not as a failure: nobody may wait for it, and that is not a defect.
-        self._settle(None)
+
+def _outcome_of(job: Callable[[], T]) -> tuple[T | None, StorageError | None]:
+    try:
+        return job(), None
+    except StorageError as error:
+        return None, error
 
 
 async def patiently(
@@ -102,4 +100,4 @@ class LookAhead(Generic[T]):
 
     def _ask(self, slot: int) -> Answer[T]:
         worker = self._workers[slot % len(self._workers)]
-        return Answer(worker, self._clock, partial(self._job, slot))
+        return Answer(worker, partial(self._job, slot))

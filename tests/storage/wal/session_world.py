@@ -132,7 +132,16 @@ class ProcessWorker:
         self.jobs.append((job, done))
 
     def run(self, job: Callable[[], T]) -> Awaitable[T]:
-        raise NotImplementedError
+        promise = ManualPromise()
+
+        def done(result: Any, error: BaseException | None) -> None:
+            if error is None:
+                promise.set_result(result)
+            else:
+                promise.set_exception(error)
+
+        self.submit(job, done)
+        return promise
 
     def step(self) -> None:
         """Run the oldest job; its result is on its way then."""
