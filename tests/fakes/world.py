@@ -114,6 +114,15 @@ class ManualClock:
         self._set_ms += ms
         self._timers = [(due + ms, number, timer) for due, number, timer in self._timers]
 
+    def advance_to_timer(self) -> bool:
+        """Let time pass until the next timer is due; False if there is none."""
+        while self._timers and self._timers[0][2].call is None:
+            heapq.heappop(self._timers)
+        if not self._timers:
+            return False
+        self.advance(max(0.0, (self._timers[0][0] - self._now_ms) / 1000))
+        return True
+
     def advance(self, seconds: float) -> None:
         """Let time pass: the timers due fire in order, with a pump after each."""
         until = self._now_ms + seconds * 1000.0
@@ -181,6 +190,13 @@ class QueuedWorker(_Worker):
 
     def __len__(self) -> int:
         return len(self._jobs)
+
+    def forget(self, landing: bool = False) -> None:
+        """Drop all jobs, because their process has ended; if `landing` the first one is done."""
+        if landing and self._jobs:
+            # Nobody learns of its outcome.
+            _settle_by(*self._jobs[0])
+        self._jobs.clear()
 
     def submit(
         self, job: Callable[[], T], done: Callable[[Any, BaseException | None], None]

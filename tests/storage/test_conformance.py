@@ -10,6 +10,7 @@ from fakes.faulty_disk import FaultyDisk
 from fakes.local_store import TINY
 from fakes.memory_store import MemoryStore
 from fakes.origins import MESSAGES
+from fakes.session_stores import SessionWorld
 from fakes.worker_stores import WorkerStores
 from fakes.world import ManualClock, QueuedWorkers, run, start
 from magnetar_storage.errors import Fenced, NoSegment, StorageError
@@ -65,6 +66,17 @@ def joined() -> Driven:
     return Driven(store, clock, workers.step, store.directories[0].checkpoint)
 
 
+def session() -> Driven:
+    clock = ManualClock()
+    world = SessionWorld(clock, seed=1)
+    one = world.start()
+
+    async def checkpoint() -> None:
+        await one.store.settle()
+
+    return Driven(one.store, clock, world.step, checkpoint)
+
+
 class Moved:
     """A store in which one worker creates every segment, and another one does everything else."""
 
@@ -89,7 +101,12 @@ def moved() -> Driven:
     return Driven(moving, clock, stores.step, stores.stores[1].directories[1].checkpoint)
 
 
-GROWING: dict[str, Callable[[], Driven]] = {"memory": memory, "local": local, "joined": joined}
+GROWING: dict[str, Callable[[], Driven]] = {
+    "memory": memory,
+    "local": local,
+    "joined": joined,
+    "session": session,
+}
 """Stores whose segments may be read while they are appended to."""
 DRIVERS = GROWING | {"moved": moved}
 
@@ -150,7 +167,27 @@ def two_workers() -> Two:
     return Two(stores.stores[0], stores.stores[1], end, stores.do, stores.pump)
 
 
-SHARED: dict[str, Callable[[], Two]] = {"memory": two_memories, "workers": two_workers}
+def two_sessions() -> Two:
+    clock = ManualClock()
+    world = SessionWorld(clock, seed=1)
+    one, other = world.start(), world.start()
+
+    def do(work: Coroutine[Any, Any, T]) -> T:
+        return run(work, clock, world.step)
+
+    def end() -> SegmentStore:
+        other.kill()
+        do(one.store.end_session(other.store.session))
+        return one.store
+
+    return Two(one.store, other.store, end, do, world.settle)
+
+
+SHARED: dict[str, Callable[[], Two]] = {
+    "memory": two_memories,
+    "workers": two_workers,
+    "sessions": two_sessions,
+}
 """Stores whose segments several processes reach."""
 
 

@@ -27,7 +27,7 @@ from magnetar_storage.local.record import (
     record_at,
     take_entries,
 )
-from magnetar_storage.runtime.disk import Disk, File, ReadableDisk
+from magnetar_storage.runtime.disk import File, ReadableDisk
 
 FILE_MAGIC = b"MAGNSEGM"
 FILE_VERSION = 2
@@ -122,7 +122,7 @@ class Index:
 
 
 def load_unfinished(
-    disk: Disk, segment: SegmentId, length: int, entries: int, messages: int
+    disk: ReadableDisk, segment: SegmentId, length: int, entries: int, messages: int
 ) -> Index:
     """Load the index of a segment without a footer, from the durable part of its file."""
     if length == 0:

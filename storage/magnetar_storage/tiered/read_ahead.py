@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, Protocol
 
 from magnetar_storage.errors import NoObject, Unavailable
-from magnetar_storage.objects.interfaces import Objects
+from magnetar_storage.objects.interfaces import ReadableObjects
 
 FIRST_BYTES: Final = 128 << 10
 """The size of the first request of a sequential read."""
@@ -45,7 +45,7 @@ class Place(Protocol):
     def text(self) -> str:
         """The name of the store, for errors."""
 
-    def objects(self) -> Objects:
+    def objects(self) -> ReadableObjects:
         """Return the store; called for each request."""
 
 

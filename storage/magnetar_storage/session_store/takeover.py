@@ -1,0 +1,258 @@
+"""Settles the sessions of processes that have ended without doing so.
+
+The record is `FENCED` first, which freezes its trim point.  Then the log gets its fence, and the
+record the end.  What is in the log up to there is written to packs, and the record is `SETTLED`.
+Any number of processes may do this at a time, and each may stop anywhere.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from magnetar_storage.errors import Corrupt, NoObject, Unavailable
+from magnetar_storage.interfaces import SegmentId
+from magnetar_storage.local.checkpoint import Flush, Row
+from magnetar_storage.local.record import Buffers
+from magnetar_storage.objects.interfaces import Objects
+from magnetar_storage.runtime.execution import Clock, Worker
+from magnetar_storage.runtime.mutex import KeyedMutex
+from magnetar_storage.session_store.manifest import SegmentRow
+from magnetar_storage.session_store.memory import CONTROL, Change, ChangeKind
+from magnetar_storage.session_store.packs import PACK_BYTES
+from magnetar_storage.session_store.session_record import SessionRecord, SessionState
+from magnetar_storage.session_store.sessions import Session, Sessions
+from magnetar_storage.session_store.settled_files import ObjectNames
+from magnetar_storage.session_store.settling import EMPTY, Packing
+from magnetar_storage.wal.discarding import discard
+from magnetar_storage.wal.fence import fence
+from magnetar_storage.wal.reading import read_slots
+from magnetar_storage.wal.session import WalSession
+from magnetar_storage.wal.slot import RecordPlace, Slot
+
+SLOTS_BEHIND: Final = 64
+"""The slots behind the end of a session that its writer may have stored, at most."""
+
+
+@dataclass(slots=True)
+class _Tail:
+    """A segment as far as its log was read, with the records that are not in a pack yet."""
+
+    entries: int
+    messages: int
+    size: int
+    length: int
+    """The bytes of the file in packs."""
+    origin: bytes = b""
+    records: list[Buffers] = field(default_factory=list)
+
+    def add(self, place: RecordPlace, record: bytes) -> None:
+        """Add the next record; a damaged one stays so, and is noticed when it is read."""
+        if place.is_origin:
+            self.origin = record
+            return
+        self.entries += place.n
+        self.messages += place.messages
+        self.size += place.payload_bytes
+        self.records.append(record)
+
+
+class _Replay:
+    """The segments of a session, from its manifest and the log behind the trim point."""
+
+    def __init__(self, session: Session) -> None:
+        self.rows = dict(session.rows)
+        self.waiting_bytes = 0
+        self._deleted = set(session.record.deleted)
+        self._tails: dict[SegmentId, _Tail] = {}
+
+    def take(self, slot: Slot) -> None:
+        """Apply the next slot; `Corrupt` if it says something of segments that is not known."""
+        for place in slot.places:
+            if place.segment == CONTROL:
+                self._change(*Change.decode(slot.run(place).payloads[0]))
+            elif place.segment not in self._deleted:
+                self._add(slot, place)
+
+    def _change(self, kind: ChangeKind, segment: SegmentId) -> None:
+        if kind is ChangeKind.DELETE:
+            self._deleted.add(segment)
+            self._tails.pop(segment, None)
+            self.rows.pop(segment, None)
+        elif segment not in self._deleted:
+            self.rows.setdefault(segment, EMPTY)
+
+    def _add(self, slot: Slot, place: RecordPlace) -> None:
+        segment = place.segment
+        tail = self._tails.get(segment)
+        if tail is None:
+            # Its creation was discarded, or is in a slot before: the manifest or the log has it.
+            row = self.rows.get(segment)
+            if row is None:
+                return  # deleted, and its deletion is in a slot behind this one
+            tail = _Tail(row.entries, row.messages, row.size, row.length)
+            self._tails[segment] = tail
+        # promise[place.first < tail.entries -> False]: entries that are in packs and in the log are
+        #   there once
+        if place.first < tail.entries and not place.is_origin:
+            return
+        if place.first > tail.entries:
+            raise Corrupt(
+                slot.name, place.at, f"expected entry {tail.entries}", segment, place.first,
+                place.first + place.n - 1,
+            )  # fmt: skip
+        tail.add(place, slot.data[place.at : place.end])
+        self.waiting_bytes += place.size
+
+    def flushes(self) -> tuple[dict[SegmentId, Row], list[Flush]]:
+        """Return the records that no pack has, and forget them."""
+        grown, flushes = {}, []
+        for segment, tail in self._tails.items():
+            if tail.records:
+                grown[segment] = Row(tail.entries, tail.messages, tail.size)
+                flushes.append(Flush(segment, tail.length, tail.records, None, tail.origin))
+        self._tails.clear()
+        self.waiting_bytes = 0
+        return grown, flushes
+
+
+class Takeover:
+    """Ends and settles sessions of other processes."""
+
+    def __init__(
+        self,
+        objects: Objects,
+        prefix: str,
+        names: ObjectNames,
+        workers: Sequence[Worker],
+        clock: Clock,
+        new_nonce: Callable[[], bytes],
+        sessions: Sessions,
+        packing: Packing,
+    ) -> None:
+        """`workers` are threads for the requests of fences and walks."""
+        self._objects = objects
+        self._prefix = prefix
+        self._names = names
+        self._workers = workers
+        self._clock = clock
+        self._new_nonce = new_nonce
+        self._sessions = sessions
+        self._packing = packing
+        self._settling: KeyedMutex[int] = KeyedMutex(clock)
+
+    async def fence(self, session: Session) -> None:
+        """End a session, whose process may still run; durable on return.
+
+        Nothing is reported as durable behind the end any more, and nothing else than this changes
+        the record's trim point.
+        """
+
+        def fenced(record: SessionRecord) -> SessionRecord | None:
+            is_open = record.state is SessionState.OPEN
+            return replace(record, state=SessionState.FENCED) if is_open else None
+
+        # promise: the trim point does not move while the end of the log is looked for
+        await self._sessions.change(session, fenced)
+        if session.record.state is not SessionState.FENCED or session.record.end is not None:
+            return
+        end = await fence(
+            self._objects, self._workers, self._clock, self._wal(session), session.record.trim,
+            self._new_nonce,
+        )  # fmt: skip
+
+        def ended(record: SessionRecord) -> SessionRecord | None:
+            is_known = record.state is not SessionState.FENCED or record.end is not None
+            return None if is_known else replace(record, end=end)
+
+        await self._sessions.change(session, ended)
+
+    async def settle(self, session: Session) -> bool:
+        """Settle a session that is fenced; return whether this call did.
+
+        `Corrupt` if its log is damaged.
+        """
+        async with self._settling.held(session.number):
+            await self._sessions.load(session.number)
+            await self.fence(session)
+            if session.record.state is SessionState.FENCED and await self._replay(session):
+                await self._clean(session)
+                return True
+            # Another caller or process was faster: the rows are those of its manifest.
+            await self._sessions.load(session.number)
+            return False
+
+    async def _replay(self, session: Session) -> bool:
+        """Write the log to packs; return whether this process has settled the session."""
+        before = session.record
+        assert before.end is not None
+        replay = _Replay(session)
+        slots = read_slots(
+            self._objects, self._workers, self._clock, self._wal(session), before.trim, before.end
+        )
+        async for number, slot in slots:
+            if not isinstance(slot, Slot):
+                await self._sessions.load(session.number)
+                if session.record.state is not SessionState.FENCED:
+                    return False  # another process has settled it, and discards the log
+                # promise: a slot that is missing is not taken for one without entries
+                raise _unreadable(session, number, slot)
+            replay.take(slot)
+            if replay.waiting_bytes >= PACK_BYTES:
+                await self._packing.write(session, replay.rows, *replay.flushes())
+        await self._packing.write(session, replay.rows, *replay.flushes())
+        return await self._commit(session, replay.rows)
+
+    async def _commit(self, session: Session, rows: dict[SegmentId, SegmentRow]) -> bool:
+        manifest = await self._sessions.write_manifest(session, rows)
+        known = session.record.deleted
+
+        def settled(record: SessionRecord) -> SessionRecord | None:
+            # promise: a session is settled once
+            if record.state is not SessionState.FENCED:
+                return None
+            assert record.end is not None
+            return replace(
+                record, state=SessionState.SETTLED, trim=record.end, manifest=manifest,
+                deleted=(record.deleted - known).intersection(rows),
+            )  # fmt: skip
+
+        await self._sessions.change(session, settled)
+        if session.record.manifest != manifest:
+            await self._sessions.load(session.number)
+            if session.record.state is SessionState.SETTLED:
+                await self._sessions.delete_unlisted(session, session.rows)
+            return False
+        self._sessions.use(session, rows)
+        await self._sessions.delete_unlisted(session, rows)
+        return True
+
+    async def _clean(self, session: Session) -> None:
+        """Delete what the dead process has left behind: slots, and objects without a record."""
+        for name in await self._sessions.object_names(session):
+            # Nobody can list an object any more that this process has not listed.
+            session.objects.add(self._names.number_of(name))
+        await self._sessions.delete_unlisted(session, session.rows)
+        record = session.record
+        assert record.end is not None
+        await self.discard(session, record.discarded, record.end + SLOTS_BEHIND)
+
+        def discarded(record: SessionRecord) -> SessionRecord:
+            return replace(record, discarded=record.trim)
+
+        await self._sessions.change(session, discarded)
+
+    async def discard(self, session: Session, first: int, stop: int) -> None:
+        """Delete slots of a session that are not needed any more; fences stay."""
+        await discard(self._objects, self._workers, self._clock, self._wal(session), first, stop)
+
+    def _wal(self, session: Session) -> WalSession:
+        return WalSession(self._prefix, session.number)
+
+
+def _unreadable(session: Session, number: int, error: Corrupt | NoObject) -> Exception:
+    if isinstance(error, Corrupt):
+        return error
+    return Unavailable(
+        f"slot {number} of the log of session {session.number} is missing, and so are entries that"
+        f" were acknowledged: put the object back from a copy of it ({error})"
+    )
