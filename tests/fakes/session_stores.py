@@ -36,6 +36,7 @@ SMALL = SessionLimits(
     settle_slots=6,
     most_bytes=800,
     most_slots=12,
+    most_extents=2,
     read_ahead_bytes=4000,
     loaded_segments=3,
 )

@@ -22,6 +22,8 @@ class SessionLimits:
     sealed_seconds: float = 10.0
     """The longest time after which sealed segments are written to packs, so that the sessions of
     other processes can read them."""
+    most_extents: int = 8
+    """The parts of a finished segment above which they are joined."""
     retry_seconds: float = 1.0
     """The delay before the next attempt after a failure to write packs."""
     read_ahead_bytes: int = 64 << 20

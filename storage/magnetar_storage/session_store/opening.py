@@ -73,7 +73,7 @@ async def open_session_store(
     worker = workers.background[0]
     sessions = Sessions(objects, names, worker, clock, metadata, guard, files)
     own = await sessions.begin(owner)
-    packing = Packing(objects, names, worker, sessions)
+    packing = Packing(objects, files, names, worker, sessions)
     takeover = Takeover(
         objects, prefix, names, workers.background, clock, new_nonce, sessions, packing
     )

@@ -32,6 +32,8 @@ class Session:
         """The manifest that `rows` come from."""
         self.rows: dict[SegmentId, SegmentRow] = {}
         """The segments in packs that were not deleted."""
+        self.pack_bytes: dict[int, int] = {}
+        """The sizes of the packs that this process has written."""
         self.objects: set[int] = set()
         """The packs and manifests of the session that may exist, as far as this process knows."""
 
@@ -210,6 +212,7 @@ class Sessions:
             name = self._names.of(session.number, number)
             await self._worker.run(partial(self._objects.delete, name))
             session.objects.discard(number)
+            session.pack_bytes.pop(number, None)
 
     async def delete_all_objects(self, session: Session) -> None:
         """Delete all objects of a session of which no segment is left."""

@@ -85,7 +85,21 @@ class SettledFiles:
 
     def read(self, name: str, offset: int, size: int) -> bytes:
         """Read from as many packs as necessary; fewer bytes only at the end of the file."""
-        session, extents = self._found(name)
+        while True:
+            session, extents = self._found(name)
+            try:
+                return self._read(session, extents, offset, size)
+            except NoObject as error:
+                # promise[self._found(name)[1] is extents -> True]: a segment whose parts were moved
+                #   to another pack while it was read is read there
+                if self._found(name)[1] is extents:
+                    # A wrong place looks the same: what is listed is not given up for that.
+                    raise Unavailable(
+                        f"{name} is incomplete in {PLACE} ({error}): check that the place is the"
+                        " right one, and put the object back from a copy of it"
+                    ) from error
+
+    def _read(self, session: int, extents: tuple[Extent, ...], offset: int, size: int) -> bytes:
         end, start, data = offset + size, 0, list[bytes]()
         for extent in extents:
             first, stop = max(offset, start), min(end, start + extent.size)
@@ -102,14 +116,7 @@ class SettledFiles:
         return found
 
     def _part(self, pack: str, at: int, size: int) -> bytes:
-        try:
-            data = self._objects.read(pack, at, size)
-        except NoObject as error:
-            # A wrong place looks the same, and what is listed must not be given up for that.
-            raise Unavailable(
-                f"object {pack} is missing in {PLACE}: check that the place is the right one, and"
-                " put the object back from a copy of it"
-            ) from error
+        data = self._objects.read(pack, at, size)
         if len(data) != size:
             raise Unavailable(
                 f"object {pack} answered {len(data)} bytes at byte {at}: expected {size}"

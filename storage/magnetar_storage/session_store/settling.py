@@ -13,10 +13,10 @@ from magnetar_storage.errors import Fenced, StorageError
 from magnetar_storage.interfaces import SegmentId
 from magnetar_storage.local.checkpoint import Flush, Row
 from magnetar_storage.local.segment_writer import LocalSegment
-from magnetar_storage.objects.interfaces import Objects
+from magnetar_storage.objects.interfaces import Objects, ReadableObjects
 from magnetar_storage.runtime.execution import Clock, Tasks, Timer, Worker, yield_turn
 from magnetar_storage.runtime.mutex import Mutex
-from magnetar_storage.session_store import packs
+from magnetar_storage.session_store import packs, rewriting
 from magnetar_storage.session_store.limits import SessionLimits
 from magnetar_storage.session_store.manifest import SegmentRow
 from magnetar_storage.session_store.session_record import SessionRecord, SessionState
@@ -39,9 +39,15 @@ class Packing:
     """Writes records to new packs of a session, and adds these to the rows of segments."""
 
     def __init__(
-        self, objects: Objects, names: ObjectNames, worker: Worker, sessions: Sessions
+        self,
+        objects: Objects,
+        files: ReadableObjects,
+        names: ObjectNames,
+        worker: Worker,
+        sessions: Sessions,
     ) -> None:
         self._objects = objects
+        self._files = files
         self._names = names
         self._worker = worker
         self._sessions = sessions
@@ -58,13 +64,29 @@ class Packing:
             number = self._sessions.new_object(session)
             name = self._names.of(session.number, number)
             job = partial(packs.write_pack, self._objects, name, number, portion)
-            for part in await self._worker.run(job):
+            parts = await self._worker.run(job)
+            session.pack_bytes[number] = sum(part.extent.size for part in parts)
+            for part in parts:
                 after = grown[part.segment]
                 before = rows.get(part.segment, EMPTY).extents
                 rows[part.segment] = SegmentRow(
                     after.entries, after.messages, after.size, part.is_finished,
                     (*before, part.extent),
                 )  # fmt: skip
+
+    async def rewrite(
+        self, session: Session, rows: dict[SegmentId, SegmentRow], most_extents: int
+    ) -> None:
+        """Move what is left of packs that are mostly garbage, and join segments in many parts."""
+        sizes = dict(session.pack_bytes)
+        moves = await self._worker.run(lambda: rewriting.moves_in(rows, sizes, most_extents))
+        if moves:
+            number = self._sessions.new_object(session)
+            name = self._names.of(session.number, number)
+            job = partial(rewriting.write_moved, self._objects, self._files, name, number, moves)
+            done = await self._worker.run(job)
+            rewriting.replace(rows, done)
+            session.pack_bytes[number] = sum(move.size for move, _ in done)
 
 
 class Settling:
@@ -113,8 +135,8 @@ class Settling:
     def refusal(self) -> StorageError | None:
         """The error with which appends are refused: the session is over, or too much waits to be
         settled and that fails."""
-        is_refused = isinstance(self._error, Fenced) or self._is_too_much
-        return self._error if is_refused else None
+        error = self._error
+        return error if isinstance(error, Fenced) or (error and self._is_too_much) else None
 
     @property
     def _slots(self) -> int:
@@ -162,6 +184,8 @@ class Settling:
             # Segments without entries are listed, too: the log that has their creation goes.
             # promise: an empty segment exists after a takeover
             rows |= dict.fromkeys(grown.keys() - rows.keys(), EMPTY)
+            if whole:
+                await self._packing.rewrite(self._session, rows, self._limits.most_extents)
             await self._packing.write(self._session, rows, grown, [flush for _, flush in flushes])
             listed = await self._commit(rows, trim, whole)
             # In one turn with the end of the commit: what follows may fail, and is done again.

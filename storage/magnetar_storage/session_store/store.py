@@ -14,13 +14,20 @@ from dataclasses import replace
 from functools import partial
 
 from magnetar_storage.errors import Corrupt, Fenced, NoSegment, StorageError, Unavailable
-from magnetar_storage.interfaces import DamagedEntries, Sealed, SegmentId, SegmentOrigin
+from magnetar_storage.interfaces import (
+    DamagedEntries,
+    Sealed,
+    SegmentId,
+    SegmentOrigin,
+    SegmentReader,
+)
 from magnetar_storage.local import segment_file, segment_origin
 from magnetar_storage.local.recovery import Finding
 from magnetar_storage.local.segment_writer import LocalReader, LocalSegment
 from magnetar_storage.objects.interfaces import Objects
 from magnetar_storage.runtime.execution import Clock, Worker
 from magnetar_storage.session_store import aside
+from magnetar_storage.session_store.foreign_reader import ForeignReader
 from magnetar_storage.session_store.manifest import SegmentRow, packs_of
 from magnetar_storage.session_store.own_session import OwnSession
 from magnetar_storage.session_store.session_ids import session_of
@@ -140,14 +147,17 @@ class SessionStore:
             return await self._own.recover(segment, Fenced(f"segment {segment} was recovered"))
         return (await self._row(segment)).end
 
-    async def reader(self, segment: SegmentId) -> LocalReader:
+    async def reader(self, segment: SegmentId) -> SegmentReader:
         lane = self._lane(segment)
-        open_one = self._own.segments.get(segment)
-        if open_one is not None:
+        found = self._own.segments.get(segment)
+        if found is None:
+            found = await self._loaded(lane, segment, await self._row(segment))
+        else:
             await self._take_back(self._own.session, segment)
-            return LocalReader(open_one, lane.disk, lane.worker)
-        row = await self._row(segment)
-        return LocalReader(await self._loaded(lane, segment, row), lane.disk, lane.worker)
+        reader = LocalReader(found, lane.disk, lane.worker)
+        if self._is_own(segment):
+            return reader
+        return ForeignReader(reader, partial(self._sessions.load, session_of(segment)))
 
     async def delete(self, segment: SegmentId) -> None:
         self._lane(segment).finished.pop(segment)

@@ -12,6 +12,7 @@ from fakes.unreliable_metadata import Fate, UnreliableMetadata
 from fakes.world import ManualClock, start
 from magnetar_storage.errors import Corrupt, Fenced, NoSegment, StorageError, Unavailable
 from magnetar_storage.interfaces import DamagedEntries, SegmentWriter
+from magnetar_storage.session_store.limits import SessionLimits
 from magnetar_storage.session_store.session_record import (
     SessionRecord,
     SessionState,
@@ -24,10 +25,10 @@ EVER = 1 << 60
 class World(SessionWorld):
     """Processes, and short words for what tests let them do."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: SessionLimits = SMALL) -> None:
         clock = ManualClock()
         self.metadata: UnreliableMetadata
-        super().__init__(clock, seed=1, metadata=UnreliableMetadata(clock))
+        super().__init__(clock, 1, limits, UnreliableMetadata(clock))
         self.one, self.other = self.start("broker-1"), self.start("broker-2")
 
     def segment(self, process: Process, *payloads: bytes) -> SegmentWriter:
@@ -77,6 +78,12 @@ class World(SessionWorld):
 @pytest.fixture
 def world() -> World:
     return World()
+
+
+@pytest.fixture
+def roomy() -> World:
+    """Processes that write to packs only when they are told to."""
+    return World(replace(SMALL, settle_bytes=5000, settle_slots=99, most_slots=200))
 
 
 def test_a_process_that_stops_in_order_needs_no_takeover(world: World) -> None:
@@ -136,6 +143,64 @@ def test_packs_of_a_living_process_go_with_its_segments(world: World) -> None:
     world.do(world.one.store.delete(second.segment))
     world.do(world.one.store.settle())
     assert len([name for name in world.objects.names() if name.startswith("sessions/")]) == 1
+
+
+def test_what_is_left_of_a_pack_is_moved(roomy: World) -> None:
+    segments = [roomy.segment(roomy.one, b"%d" % n * 90).segment for n in range(5)]
+    for segment in segments:
+        roomy.do(roomy.one.store.recover(segment))
+    roomy.do(roomy.one.store.settle())
+    reader = roomy.do(roomy.other.store.reader(segments[4]))
+    (pack,) = (name for name in roomy.objects.names() if b"MAGNSEGM" in roomy.objects.content(name))
+    for segment in segments[:3]:
+        roomy.do(roomy.one.store.delete(segment))
+    roomy.do(roomy.one.store.settle())
+    assert pack not in roomy.objects.names()
+    assert sum(len(roomy.objects.content(name)) for name in roomy.objects.names()) < 1000
+    assert roomy.entries(roomy.one, segments[3]) == [b"3" * 90]
+    assert roomy.do(reader.read(0, 9, 99)).payloads == [b"4" * 90]
+    assert roomy.do(reader.stored_bytes(0, 1)).endswith(b"4" * 90)
+    before = roomy.objects.names()
+    roomy.do(roomy.one.store.settle())
+    assert len(roomy.objects.names()) == len(before)
+    assert set(before) & set(roomy.objects.names()), "nothing is moved twice"
+
+
+def test_a_segment_in_many_parts_is_joined(roomy: World) -> None:
+    writer = roomy.segment(roomy.one)
+    for n in range(5):
+        roomy.append(writer, b"%d" % n)
+        roomy.do(roomy.one.store.settle())
+    assert len(roomy.objects.names()) >= 6
+    roomy.do(writer.seal())
+    roomy.do(roomy.one.store.settle())
+    roomy.do(roomy.one.store.settle())
+    names = [name for name in roomy.objects.names() if name.startswith("sessions/")]
+    assert len(names) == 2, "a pack and the manifest"
+    for process in (roomy.one, roomy.other):
+        assert roomy.entries(process, writer.segment) == [b"0", b"1", b"2", b"3", b"4"]
+
+
+def test_a_segment_that_is_deleted_while_it_is_moved_is_left_out(roomy: World) -> None:
+    segments = [roomy.segment(roomy.one, b"%d" % n * 90).segment for n in range(4)]
+    for segment in segments:
+        roomy.do(roomy.one.store.recover(segment))
+    roomy.do(roomy.one.store.settle())
+    for segment in segments[:2]:
+        roomy.do(roomy.one.store.delete(segment))
+    moving, deleting = (
+        start(roomy.one.store.settle()),
+        start(roomy.one.store.delete(segments[2])),
+    )
+    for _ in range(40):  # the deletion is durable while the thread of packs stands still
+        roomy.clock.pump()
+        roomy.clock.advance(0.1)
+        for upload in roomy.one.threads[:2]:
+            upload.step()
+    roomy.settle()
+    moving.result(), deleting.result()
+    assert roomy.orphans(roomy.one) == [segments[3]]
+    assert roomy.entries(roomy.one, segments[3]) == [b"3" * 90]
 
 
 def test_a_segment_that_another_process_deletes_does_not_come_back(world: World) -> None:
@@ -340,7 +405,7 @@ def test_a_missing_object_is_not_a_missing_segment(world: World) -> None:
     pack, manifest = world.objects.names()
     content = world.objects.content(pack)
     world.objects.delete(pack)
-    with pytest.raises(Unavailable, match="is missing"):
+    with pytest.raises(Unavailable, match="is incomplete"):
         world.entries(world.other, segment)
     world.objects.put(pack, content)
     world.objects.delete(manifest)
