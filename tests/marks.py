@@ -62,6 +62,8 @@ BY_PATH: Final = {
     "broker/server/clients/test_passing.py": "process",
     "broker/server/clients/test_relayed_clients.py": "workers smoke",
     "broker/server/admin/test_resource_groups.py": "broker",
+    "broker/server/metadata_stores/engines/": "process slow",
+    "broker/server/metadata_stores/engines/test_etcd": "foreign",
     "broker/server/supervision/test_rolling_restart.py": "broker process workers",
     "broker/server/clients/test_secrets.py": "broker",
     "broker/server/processes/test_multi_process.py": "process workers",

@@ -7,12 +7,14 @@
     │   │   └── DiskLow     refused before a write: free space is below the limit
     │   ├── WriterFailed    this writer cannot be used any more; open the log again
     │   │   └── LogClosed   its owner has closed or deleted the log
+    │   ├── LeaseEnded      the lease of a metadata key has ended; nothing was written
     │   ├── ProcessUnavailable   storage works, but the process that has it cannot be reached
     │   └── AccessDenied    the store of objects refused the credentials
     ├── Fenced              another owner recovered this segment: this one must stop
     ├── Corrupt             bytes on disk are not what was written
     ├── Incomplete          parts of the data directory are missing, or belong to another one
     ├── BadVersion          a metadata key changed since it was read
+    ├── TooLarge            a key or value exceeds what the metadata store accepts
     ├── NoObject            the object does not exist in its store of objects
     ├── ObjectChanged       the object is not the one that was read: nothing was written
     ├── ConditionsNotKept   the store of objects ignores conditions of writes
@@ -66,6 +68,10 @@ class LogClosed(WriterFailed):
     """Nothing has failed: the log was closed or deleted while it was used; open it again."""
 
 
+class LeaseEnded(Unavailable):
+    """The key was to be put under a lease that has ended: nothing was written."""
+
+
 class ProcessUnavailable(Unavailable):
     """Another process of the broker has ended or cannot be reached now: try again later."""
 
@@ -83,6 +89,10 @@ class Fenced(StorageError):
 
 class BadVersion(StorageError):
     """The key's version is not the expected one: read it again, then decide what to write."""
+
+
+class TooLarge(StorageError):
+    """The key or the value exceeds what the metadata store accepts; nothing was written."""
 
 
 class NoObject(StorageError):

@@ -1,0 +1,1 @@
+"""Metadata in servers that several brokers share: etcd and PostgreSQL."""
