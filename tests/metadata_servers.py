@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import json
 import os
 import pwd
 import shutil
@@ -10,7 +11,7 @@ import socket
 import subprocess
 import tempfile
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, Protocol
@@ -50,6 +51,12 @@ class MetadataServer(Protocol):
 
     def go_on(self) -> None:
         """Let it answer again."""
+
+    def compact(self, number: int) -> None:
+        """Let it forget all changes; they are those of a place, if it can tell."""
+
+    def remove(self) -> None:
+        """End it, and delete what the test would not delete."""
 
 
 class _Process:
@@ -171,6 +178,13 @@ class Etcd:
         if self._process is not None:
             self._process.signal_all(signal.SIGCONT)
 
+    def compact(self, number: int) -> None:
+        revision = json.loads(self.ask("/v3/kv/range", b'{"key": "AA=="}'))["header"]["revision"]
+        self.ask("/v3/kv/compaction", json.dumps({"revision": revision}).encode())
+
+    def remove(self) -> None:
+        self.kill()
+
     def ask(self, path: str, body: bytes) -> bytes:
         """Make a call over its gateway; only without TLS."""
         request = urllib.request.Request(f"{self.endpoint}{path}", body)
@@ -282,12 +296,18 @@ class Postgres:
         if self._process is not None:
             self._process.signal_all(signal.SIGCONT)
 
+    def compact(self, number: int) -> None:
+        schema = f"test_{number}"
+        self.ask(
+            f"UPDATE {schema}.state SET trimmed = last; "
+            f"DELETE FROM {schema}.changes c USING {schema}.state s WHERE c.revision <= s.trimmed"
+        )
+
     def reload(self) -> None:
         """Let it read the files of its configuration again."""
         self._run("pg_ctl", "reload", "-D", str(self._data))
 
     def remove(self) -> None:
-        """End it, and delete its data."""
         self.kill()
         shutil.rmtree(self._directory)
 
@@ -317,16 +337,6 @@ class Postgres:
             stdout=subprocess.PIPE,
             text=True,
         ).stdout
-
-
-@contextlib.contextmanager
-def running(server: MetadataServer) -> Iterator[MetadataServer]:
-    """Run a server; end it with the block."""
-    try:
-        server.start()
-        yield server
-    finally:
-        server.kill()
 
 
 def _listens(port: int) -> bool:

@@ -10,7 +10,7 @@ from fakes.posted_clock import PostedClock
 from fakes.world import run
 from magnetar_broker.server.metadata_stores.opening import open_engine
 from magnetar_storage.interfaces import MetadataStore
-from metadata_servers import Etcd, running
+from metadata_servers import Etcd
 from storage.metadata.conformance import Conformance
 
 NUMBERS = itertools.count()
@@ -22,8 +22,11 @@ if WHY := metadata_servers.why_no_etcd():
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Etcd]:
     server = Etcd(tmp_path_factory.mktemp("etcd"))
-    with running(server):
+    try:
+        server.start()
         yield server
+    finally:
+        server.remove()
 
 
 @pytest.fixture
