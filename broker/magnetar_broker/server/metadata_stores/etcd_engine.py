@@ -30,11 +30,14 @@ from magnetar_storage.interfaces import (
 )
 from magnetar_storage.metadata.writes import EndLease, Put, Write
 
-LIMITS: Final = GroupLimits(writes=128, bytes=1 << 20, repeats_keys=False)
-"""The default limits of etcd: --max-txn-ops is 128, --max-request-bytes 1.5 MiB."""
+LIMITS: Final = GroupLimits(writes=128 // 3, bytes=1 << 20, repeats_keys=False)
+"""Below the default limits of etcd: --max-txn-ops is 128, and a write has up to three operations;
+--max-request-bytes is 1.5 MiB."""
 FIRST_READ: Final = 16
 """The keys of the first request of a listing with values: etcd limits answers by keys only."""
 NO_LEASE: Final = "requested lease not found"
+TOO_MANY: Final = "too many operations"
+"""Words in the refusals of etcd: nothing was done."""
 
 Message = dict[str, Any]
 
@@ -71,8 +74,8 @@ class EtcdEngine:
         except DiskFull:
             raise
         except (Unavailable, TooLarge) as error:
-            is_refused = isinstance(error, TooLarge) or NO_LEASE in str(error)
-            if not is_refused:
+            text = str(error)
+            if not (isinstance(error, TooLarge) or NO_LEASE in text or TOO_MANY in text):
                 raise
             if len(group) > 1:
                 # etcd refuses the whole transaction for one write: find out for which.
@@ -248,5 +251,7 @@ def _refusal(write: Write, error: StorageError) -> StorageError:
     assert not isinstance(write, EndLease)
     if isinstance(write, Put) and NO_LEASE in str(error):
         return lease_ended(write)
+    if not isinstance(error, TooLarge):
+        return error  # etcd was started with --max-txn-ops below 3
     size = len(write.value) if isinstance(write, Put) else 0
     return TooLarge(f"{write.key}: a value of {size:,} bytes is too large: {error}")

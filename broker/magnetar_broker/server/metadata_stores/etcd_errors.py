@@ -57,4 +57,9 @@ def explained(error: GatewayError, what: str) -> StorageError:
         return DiskFull(f"{what}: {message}: compact and defragment it, or raise its quota")
     if error.code in (DENIED, UNAUTHENTICATED) or message.startswith(WRONG_CREDENTIALS):
         return AccessDenied(f"{what}: {message}: check the user, its password and its roles")
+    if "tls: " in message:
+        message += (
+            " (with --client-cert-auth, the certificate of etcd must be valid for clients, too;"
+            " otherwise start etcd with --client-cert-file and --client-key-file)"
+        )
     return Unavailable(f"{what}: {message}")

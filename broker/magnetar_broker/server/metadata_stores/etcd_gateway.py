@@ -75,7 +75,7 @@ class Gateway:
                             yield self._result(Answer(piece.status, one))
         except NoAnswer as error:
             self._turn(pool)
-            raise Unavailable(f"{pool.endpoint}: {error}") from None
+            raise Unavailable(_failure(pool, error)) from None
         except NotEtcd:
             raise Unavailable(f"{pool.endpoint}: {NOT_ETCD}") from None
         except GatewayError as error:
@@ -139,8 +139,8 @@ class Gateway:
                 self._turn(pool)
                 # promise[error.was_sent -> False]: a call that may have taken place is not repeated
                 if error.was_sent:
-                    raise Unavailable(f"{pool.endpoint}: {error}") from None
-                reasons.append(f"{pool.endpoint}: {error}")
+                    raise Unavailable(_failure(pool, error)) from None
+                reasons.append(_failure(pool, error))
         raise Unavailable("etcd cannot be reached: " + "; ".join(reasons))
 
     def _result(self, answer: Answer) -> dict[str, Any]:
@@ -162,6 +162,11 @@ class Gateway:
         if pool is self._pools[0]:
             self._pools = [*self._pools[1:], pool]
             pool.abort()
+
+
+def _failure(pool: HttpPool, error: NoAnswer) -> str:
+    hint = "" if pool.endpoint.is_tls else " (if etcd uses TLS, begin its address with https://)"
+    return f"{pool.endpoint}: {error}{hint if error.was_sent else ''}"
 
 
 def tls_context(access: MetadataAccess) -> ssl.SSLContext:

@@ -46,6 +46,7 @@ def test_other_answers_are_not_etcds(body: bytes) -> None:
         (3, "etcdserver: user name is empty", AccessDenied),
         (14, "etcdserver: no leader", Unavailable),
         (5, "etcdserver: requested lease not found", Unavailable),
+        (14, "remote error: tls: bad certificate", Unavailable),
     ],
 )
 def test_each_refusal_is_an_error_of_storage(
