@@ -304,6 +304,14 @@ class Postgres:
             f"DELETE FROM {schema}.changes c USING {schema}.state s WHERE c.revision <= s.trimmed"
         )
 
+    def write(self, name: str, text: str) -> None:
+        """Write a file of its configuration, which only its user may read."""
+        path = self._data / name
+        path.write_text(text)
+        path.chmod(0o600)
+        owner = self._data.stat()
+        os.chown(path, owner.st_uid, owner.st_gid)
+
     def reload(self) -> None:
         """Let it read the files of its configuration again."""
         self._run("pg_ctl", "reload", "-D", str(self._data))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from threading import Thread
 from typing import Any
+from weakref import WeakSet
 
 Post = Callable[[Callable[[], None]], object]
 """Makes a call on the owner's thread, soon; may be called from every thread."""
@@ -15,12 +16,31 @@ Work = Callable[[], Coroutine[Any, Any, Any]]
 Outcome = Callable[[Any, BaseException | None], None]
 
 
+class _Loop(asyncio.SelectorEventLoop):
+    """An event loop that knows its connections, to close those that a library has left."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._connections: WeakSet[asyncio.Transport] = WeakSet()
+
+    async def create_connection(self, *args: Any, **options: Any) -> Any:
+        transport, protocol = await super().create_connection(*args, **options)
+        self._connections.add(transport)
+        return transport, protocol
+
+    async def abort_connections(self) -> None:
+        """Close all connections at once: closing one with TLS would wait for its server."""
+        for transport in list(self._connections):
+            transport.abort()
+        await asyncio.sleep(0)  # their sockets are closed in the next turn
+
+
 class EngineThread:
     """Runs coroutines for the owner, and calls back on the owner's thread."""
 
     def __init__(self, name: str, post: Post) -> None:
         self._post = post
-        self._loop = asyncio.new_event_loop()
+        self._loop = _Loop()
         self._end = asyncio.Event()
         self._is_stopped = False
         self._tasks: set[asyncio.Task[None]] = set()
@@ -101,3 +121,4 @@ class EngineThread:
 
     async def _wait(self) -> None:
         await self._end.wait()
+        await self._loop.abort_connections()

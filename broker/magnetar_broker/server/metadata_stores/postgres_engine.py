@@ -241,7 +241,7 @@ class PostgresEngine:
                 # Several brokers may start at once.
                 await connection.execute("SELECT pg_advisory_xact_lock(hashtext($1))", schema)
                 if not await self._has_tables(connection):
-                    if await connection.fetchval("SELECT to_regnamespace($1)", schema) is None:
+                    if not await connection.fetchval(sql.HAS_SCHEMA, schema):
                         await connection.execute(f"CREATE SCHEMA {schema}")
                     for statement in (*sql.TABLES, sql.FUNCTION):
                         await connection.execute(statement)
@@ -254,8 +254,7 @@ class PostgresEngine:
             )
 
     async def _has_tables(self, connection: Connection) -> bool:
-        name = f"{self._place.schema}.state"
-        return await connection.fetchval("SELECT to_regclass($1)", name) is not None
+        return bool(await connection.fetchval(sql.HAS_TABLES, self._place.schema))
 
 
 async def _wait(changed: asyncio.Event) -> None:

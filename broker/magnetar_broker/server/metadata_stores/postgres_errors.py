@@ -1,5 +1,11 @@
 """The errors of asyncpg as errors of storage, without passwords."""
 
+import errno
+import socket
+import ssl
+from collections.abc import Mapping
+from typing import Final
+
 import asyncpg
 
 from magnetar_storage.errors import AccessDenied, DiskFull, StorageError, TooLarge, Unavailable
@@ -9,6 +15,24 @@ DENIED = ("28", "42501")
 DISK_FULL, TOO_LARGE = "53100", "54000"
 ERRORS = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
 """What asyncpg raises; `TimeoutError` is an `OSError`."""
+
+REASONS: Final[Mapping[type[Exception], str]] = {
+    TimeoutError: "there was no answer in time",
+    ssl.SSLError: "TLS failed",
+    socket.gaierror: "the host name is not known",
+    ConnectionRefusedError: "nothing accepts connections there",
+    ConnectionError: "the connection was closed before the answer",
+    asyncpg.ClientConfigurationError: "the URL, or an environment variable that begins with PG, has"
+    " a value that is not valid",
+    asyncpg.InterfaceError: "the connection is closed",
+    asyncpg.exceptions.TargetServerAttributeNotMatched: "no server of the URL accepts writes",
+}
+"""The reasons, in words, by the kind of the error; the first one that fits counts."""
+REASONS_BY_NUMBER: Final = {
+    errno.ECONNREFUSED: "nothing accepts connections there",
+    errno.EHOSTUNREACH: "the host cannot be reached",
+    errno.ENETUNREACH: "the network cannot be reached",
+}
 
 
 def explained(error: Exception, place: str) -> StorageError:
@@ -28,15 +52,12 @@ def explained(error: Exception, place: str) -> StorageError:
 
 
 def _reason(error: Exception) -> str:
-    if isinstance(error, TimeoutError):
-        return "there was no answer in time"
-    if isinstance(error, ConnectionRefusedError):
-        return "nothing accepts connections there"
-    if isinstance(error, ConnectionError):
-        return "the connection was closed before the answer"
-    if isinstance(error, asyncpg.InterfaceError):
-        return "the connection is closed"
-    if isinstance(error, OSError):
-        # Of several addresses the text has one reason each.
-        return error.strerror or str(error)
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"the certificate of the server is not trusted: {error.verify_message}"
+    if isinstance(error, OSError) and (found := REASONS_BY_NUMBER.get(error.errno or 0)):
+        return found
+    for kind, reason in REASONS.items():
+        if isinstance(error, kind):
+            return reason
+    # Not the texts of asyncpg, which may have a part of the URL.
     return f"the request failed ({type(error).__name__})"

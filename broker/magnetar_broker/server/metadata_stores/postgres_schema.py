@@ -35,6 +35,12 @@ TABLES: Final = (
         schema_version int NOT NULL, last bigint NOT NULL, trimmed bigint NOT NULL
     )""",
 )
+# Not `to_regclass`, which may not see what another transaction has committed during this one.
+HAS_SCHEMA: Final = "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)"
+HAS_TABLES: Final = """SELECT EXISTS (
+        SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE n.nspname = $1 AND c.relname = 'state'
+    )"""
 STATE: Final = "INSERT INTO state VALUES ($1, 0, 0)"
 
 FUNCTION: Final = """
