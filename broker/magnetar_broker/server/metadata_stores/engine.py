@@ -1,4 +1,4 @@
-"""What a server of metadata must be able to do; all of it runs in the thread of the engine."""
+"""The calls that a server of metadata must answer; all of them run in the thread of the engine."""
 
 from collections.abc import AsyncGenerator, Sequence
 from typing import NamedTuple, Protocol

@@ -63,16 +63,17 @@ class Gateway:
         if self._access.user and not self._token:
             await self._log_in()
         pool = self._pools[0]
-        line = b""
+        status, line = 0, b""
         try:
             async with aclosing(
                 pool.stream(path, self._headers(), json.dumps(message).encode())
             ) as pieces:
-                async for piece in pieces:
-                    *lines, line = (line + piece.body).split(b"\n")
-                    for one in lines:
-                        if one.strip():
-                            yield self._result(Answer(piece.status, one))
+                async for status, piece in pieces:
+                    *lines, line = (line + piece).split(b"\n")
+                    for one in filter(bytes.strip, lines):
+                        yield self._result(Answer(status, one))
+            if line.strip():
+                yield self._result(Answer(status, line))
         except NoAnswer as error:
             self._turn(pool)
             raise Unavailable(_failure(pool, error)) from None

@@ -14,7 +14,7 @@ DENIED = ("28", "42501")
 """The codes, or their beginnings, of refused credentials and missing privileges."""
 DISK_FULL, TOO_LARGE = "53100", "54000"
 ERRORS = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
-"""What asyncpg raises; `TimeoutError` is an `OSError`."""
+"""The errors that asyncpg raises; `TimeoutError` is an `OSError`."""
 
 REASONS: Final[Mapping[type[Exception], str]] = {
     TimeoutError: "there was no answer in time",

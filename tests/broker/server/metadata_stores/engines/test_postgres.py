@@ -16,6 +16,7 @@ from certificates import Authority
 from fakes.posted_clock import PostedClock
 from fakes.world import run
 from magnetar_broker.server.metadata_stores.access import NO_ACCESS, MetadataAccess
+from magnetar_broker.server.metadata_stores.expiring import SeenLease
 from magnetar_broker.server.metadata_stores.opening import open_engine
 from magnetar_broker.server.metadata_stores.urls import postgres_place
 from magnetar_broker.server.runtime.asyncio_runtime import LoopClock
@@ -233,6 +234,20 @@ async def test_a_commit_is_synced_though_the_database_does_not_want_it(server: P
         await engine.close()
     finally:
         server.ask("ALTER DATABASE postgres RESET ALL")
+
+
+async def test_a_lease_that_is_renewed_at_the_last_moment_does_not_end(server: Postgres) -> None:
+    uptime = LoopClock(asyncio.get_running_loop()).uptime
+    engine = PostgresEngine(postgres_place(server.place(next(NUMBERS))), NO_ACCESS, uptime)
+    await engine.open()
+    lease = await engine.grant(60)
+    seen = SeenLease(int(lease), 60, 0)
+    assert await engine.renew(lease)
+    await engine._end_unless_renewed(seen)
+    assert await engine.renew(lease)
+    await engine._end_unless_renewed(seen._replace(renewals=2))
+    assert not await engine.renew(lease)
+    await engine.close()
 
 
 async def test_a_server_that_cannot_be_reached_or_used_is_named(server: Postgres) -> None:
