@@ -1,5 +1,5 @@
 """A metadata store over a link: what the link adds to the rules of every store, which
-tests/storage/test_metadata_conformance.py checks."""
+tests/storage/metadata/conformance.py checks."""
 
 import gc
 from collections.abc import Callable

@@ -69,8 +69,8 @@ class Server:
 
     async def changes(self, prefix: str, after: Position | None) -> AsyncGenerator[Batch]:
         self.asked.append(after)
-        yield Batch(1, None)
         try:
+            yield Batch(1, None)
             while True:
                 yield await self.batches.get()
         finally:
