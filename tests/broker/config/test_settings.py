@@ -92,7 +92,7 @@ def test_properties_are_read_back_as_the_same_settings() -> None:
 def test_only_workers_read_what_a_reload_changes() -> None:
     """The controller is not restarted: it would continue with the former value."""
     rooms = "session limits expiry subscriptions producers metrics compaction topic dispatch damage"
-    of_data = "data_directory/engine.py data_directory/copies.py"
+    of_data = "data_directory/parts.py data_directory/copies.py engine.py"
     files = f"{of_data} clients/listener.py processes/worker.py admin/operations"
     of_workers = (
         "config/",

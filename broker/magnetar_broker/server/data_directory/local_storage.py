@@ -11,18 +11,19 @@ from magnetar_broker.expiry.listed_objects import ObjectAccess
 from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.server.data_directory import addresses
 from magnetar_broker.server.data_directory.copies import access_to, copies_of
-from magnetar_broker.server.data_directory.engine import (
+from magnetar_broker.server.data_directory.object_names import object_prefix
+from magnetar_broker.server.data_directory.parts import (
     data_disk,
-    engine_of,
     metadata_of,
     metadata_url,
     reserves_of,
+    retrying,
     space_of,
     store_of,
 )
-from magnetar_broker.server.data_directory.object_names import object_prefix
 from magnetar_broker.server.data_directory.snapshots.making import Snapshots
 from magnetar_broker.server.data_directory.snapshots.part import LocalPart
+from magnetar_broker.server.engine import engine_of
 from magnetar_broker.server.runtime.phases import recovery
 from magnetar_broker.server.runtime.ports import PortNumbers
 from magnetar_broker.server.runtime.process_runtime import ProcessRuntime
@@ -74,6 +75,8 @@ def _offload(settings: Settings) -> Iterator[tuple[str, str]]:
 class LocalStorage:
     """The `Storage` of a data directory."""
 
+    is_waiting = False
+
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
@@ -108,7 +111,14 @@ class LocalStorage:
             await snapshots.clear()
             copies = copies_of(settings, store, process.threads, lambda: prefix.own, clock.uptime)
             engine = engine_of(
-                settings, store, metadata, clock, process.tasks, journal, space, copies
+                settings,
+                store,
+                retrying(settings, metadata, clock),
+                clock,
+                process.tasks,
+                journal,
+                space,
+                copies,
             )
             objects = access_to(settings, process.threads, prefix, metadata)
             yield LocalSoleStorage(settings, engine, journal, part, snapshots, objects)

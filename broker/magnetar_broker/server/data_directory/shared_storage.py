@@ -18,9 +18,10 @@ from magnetar_broker.ipc.successive_metadata import SuccessiveMetadata
 from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.placement.worker_links import WorkerLinks
 from magnetar_broker.server.data_directory.copies import access_to, copies_of
-from magnetar_broker.server.data_directory.engine import (
+from magnetar_broker.server.data_directory.last_ids import LastIds
+from magnetar_broker.server.data_directory.object_names import ObjectPrefix, object_prefix
+from magnetar_broker.server.data_directory.parts import (
     data_disk,
-    engine_of,
     metadata_of,
     metadata_url,
     reserves_of,
@@ -28,8 +29,6 @@ from magnetar_broker.server.data_directory.engine import (
     space_of,
     store_of,
 )
-from magnetar_broker.server.data_directory.last_ids import LastIds
-from magnetar_broker.server.data_directory.object_names import ObjectPrefix, object_prefix
 from magnetar_broker.server.data_directory.shared_looks import serve_looks, share_looks
 from magnetar_broker.server.data_directory.snapshots.making import Snapshots
 from magnetar_broker.server.data_directory.snapshots.part import (
@@ -37,6 +36,7 @@ from magnetar_broker.server.data_directory.snapshots.part import (
     LocalPart,
     serve_snapshots,
 )
+from magnetar_broker.server.engine import engine_of
 from magnetar_broker.server.runtime.phases import recovery
 from magnetar_broker.server.runtime.process_runtime import ProcessRuntime
 from magnetar_broker.server.supervision.children import name_of
@@ -145,7 +145,14 @@ class LocalWorkerStorage:
             settings, store, process.threads, lambda: self._prefix, process.clock.uptime
         )
         self.engine = engine_of(
-            settings, store, self._metadata, process.clock, process.tasks, journal, space, copies
+            settings,
+            store,
+            retrying(settings, self._metadata, process.clock),
+            process.clock,
+            process.tasks,
+            journal,
+            space,
+            copies,
         )
         self._process = process
         self._store = store

@@ -13,7 +13,7 @@ from magnetar_broker.base.errors import NotReady
 from magnetar_broker.config import Settings
 from magnetar_broker.ipc.link import Link
 from magnetar_broker.ipc.metadata_server import MetadataServer
-from magnetar_broker.server.data_directory.engine import data_disk
+from magnetar_broker.server.data_directory.parts import data_disk
 from magnetar_broker.server.data_directory.shared_storage import LocalSharedStorage
 from magnetar_broker.server.processes.link_sockets import connect
 from magnetar_broker.server.processes.multi_process import Prepared

@@ -1,36 +1,29 @@
-"""The parts that serve topics on a data directory: disk, store, and engine."""
+"""The parts of a data directory that a process opens: disk, metadata and store."""
 
 import logging
 import os
 import time
 from functools import partial
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from magnetar_broker.config import Durability, Settings
 from magnetar_broker.metrics.journal import JournalStats
 from magnetar_storage.identity import ID_BYTES
-from magnetar_storage.interfaces import MetadataStore, SegmentCopies, SegmentStore
+from magnetar_storage.interfaces import MetadataStore
 from magnetar_storage.local import directories
 from magnetar_storage.local.limits import Limits, fitting
 from magnetar_storage.local.recovery import Finding
-from magnetar_storage.log.cache import EntryCache
-from magnetar_storage.log.engine import Engine
-from magnetar_storage.log.read_budget import DEFAULT_LIMIT, ReadBudget
-from magnetar_storage.log.roll_limits import RollLimits
 from magnetar_storage.metadata.retrying import RETRY_SECONDS, RetryingMetadata
 from magnetar_storage.metadata.sqlite import SqliteMetadata
 from magnetar_storage.multi_store.belonging import Noted, check, mark
 from magnetar_storage.multi_store.multi_store import JoinedStore
 from magnetar_storage.multi_store.opening import ALL, Share, open_store
 from magnetar_storage.runtime.disk import Disk, LocalDisk, Lock
-from magnetar_storage.runtime.execution import Clock, Tasks, Worker, Workers
-from magnetar_storage.space.disk_space import DiskSpace, SpaceState
+from magnetar_storage.runtime.execution import Clock, Worker, Workers
+from magnetar_storage.space.disk_space import DiskSpace
 from magnetar_storage.space.reserve import METADATA_FILE, STORE_FILE, Reserve
 
 logger = logging.getLogger(__name__)
-
-OF_COPIES: Final = 4
-"""The part, 1/4, that reads of stores of objects have in addition to the limit of reads."""
 
 
 def data_disk(settings: Settings) -> LocalDisk:
@@ -106,6 +99,15 @@ async def metadata_of(
     return metadata
 
 
+def retrying(settings: Settings, metadata: MetadataStore, clock: Clock) -> MetadataStore:
+    """Return `metadata`, with calls repeated while the store is away for some seconds.
+
+    They wait for less than the time after which a process that hangs counts as ended.
+    """
+    session_seconds = settings.metadata_store_session_timeout_millis / 1000
+    return RetryingMetadata(metadata, clock, min(RETRY_SECONDS, session_seconds / 2))
+
+
 async def store_of(
     settings: Settings,
     disk: Disk,
@@ -143,43 +145,6 @@ async def store_of(
     return store
 
 
-def engine_of(
-    settings: Settings,
-    store: SegmentStore,
-    metadata: MetadataStore,
-    clock: Clock,
-    tasks: Tasks,
-    journal: JournalStats,
-    space: SpaceState,
-    copies: SegmentCopies,
-) -> Engine:
-    """Return the engine on these stores, configured by the settings."""
-    read_bytes = settings.managed_ledger_max_reads_in_flight_size_in_mb << 20 or DEFAULT_LIMIT
-    return Engine(
-        store=store,
-        metadata=retrying(settings, metadata, clock),
-        cache=EntryCache(settings.managed_ledger_cache_size_mb << 20),
-        clock=clock,
-        tasks=tasks,
-        roll=roll_limits(settings),
-        reading=ReadBudget(read_bytes),
-        reading_copies=ReadBudget(read_bytes // OF_COPIES),
-        write_time=journal.write_time,
-        adds_broker_metadata=bool(settings.broker_entry_metadata_interceptors),
-        space=space,
-        copies=copies,
-    )
-
-
-def retrying(settings: Settings, metadata: MetadataStore, clock: Clock) -> MetadataStore:
-    """Return `metadata`, with calls repeated while the store is away for some seconds.
-
-    They wait for less than the time after which a process that hangs counts as ended.
-    """
-    session_seconds = settings.metadata_store_session_timeout_millis / 1000
-    return RetryingMetadata(metadata, clock, min(RETRY_SECONDS, session_seconds / 2))
-
-
 def report(finding: Finding) -> None:
     """Log damage that recovery found: an error if data was lost, a warning otherwise."""
     logger.log(logging.ERROR if finding.data_lost else logging.WARNING, "%s", finding.text)
@@ -191,14 +156,4 @@ def store_limits(settings: Settings) -> Limits:
         write_behind_bytes=settings.magnetar_write_behind_size_mb << 20,
         checkpoint_bytes=settings.magnetar_checkpoint_size_mb << 20,
         journal_is_synced=settings.durability is Durability.FSYNC,
-    )
-
-
-def roll_limits(settings: Settings) -> RollLimits:
-    """Return the limits at which a segment, which clients call a ledger, is closed."""
-    return RollLimits(
-        max_entries=settings.managed_ledger_max_entries_per_ledger,
-        max_bytes=settings.managed_ledger_max_size_per_ledger_mbytes << 20,
-        min_age_ms=settings.managed_ledger_min_ledger_rollover_time_minutes * 60_000,
-        max_age_ms=settings.managed_ledger_max_ledger_rollover_time_minutes * 60_000,
     )
