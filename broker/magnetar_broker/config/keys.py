@@ -100,8 +100,8 @@ NOT_BUILT = _table(
             autoSkipNonRecoverableData*=false managedLedgerForceRecovery*=false
             schemaLedgerForceRecovery*=false""",
         "not built yet: this broker is on its own, with its metadata in magnetarDataDirectory": """
-            metadataStoreUrl= configurationMetadataStoreUrl= zookeeperServers=
-            configurationStoreServers= globalZookeeperServers=""",
+            configurationMetadataStoreUrl= zookeeperServers= configurationStoreServers=
+            globalZookeeperServers=""",
         "not built yet: topics will not move to another cluster": """
             clusterMigrationCheckDurationSeconds=0 clusterMigrationAutoResourceCreation=false""",
     }

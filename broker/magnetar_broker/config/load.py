@@ -18,6 +18,7 @@ from magnetar_broker.config.port_rules import (
     contradictory_tls,
     doubtful_tls,
 )
+from magnetar_broker.config.remote_data import contradictory_remote_data, doubtful_remote_data
 from magnetar_broker.config.settings import KEYS, Settings
 from magnetar_broker.config.values import Blank, Key, render
 
@@ -243,6 +244,7 @@ def contradictions(settings: Settings) -> Iterator[tuple[str, str, str]]:
     yield from _contradictory_listeners(settings)
     yield from contradictory_authentication(settings)
     yield from contradictory_offload(settings)
+    yield from contradictory_remote_data(settings)
     if settings.authorization_enabled and not settings.authentication_enabled:
         why = "nobody has a role without authenticationEnabled=true: set that, too"
         yield "authorizationEnabled", "true", why
@@ -276,6 +278,7 @@ def _doubtful(settings: Settings) -> Iterator[str]:
             "and write everything, because authenticationEnabled=false"
         )
     yield from doubtful_tls(settings)
+    yield from doubtful_remote_data(settings)
     if settings.advertised_address is not None and settings.advertised_listeners:
         yield (
             f"advertisedAddress={settings.advertised_address} has no effect: clients get the "

@@ -27,6 +27,7 @@ from magnetar_broker.config.sections.policies import (
     Schemas,
 )
 from magnetar_broker.config.sections.publishing import BrokerMetadata, Deduplication, Publishing
+from magnetar_broker.config.sections.remote_data import RemoteData
 from magnetar_broker.config.sections.section import TITLES
 from magnetar_broker.config.sections.statistics import Statistics
 from magnetar_broker.config.sections.storage import Storage
@@ -53,6 +54,7 @@ class Settings(
     Audit,
     Storage,
     TieredStorage,
+    RemoteData,
     Publishing,
     BrokerMetadata,
     Deduplication,

@@ -1,12 +1,12 @@
-"""The storage of a broker: what its processes ask of it, and the table of engines.
+"""The storage of a broker: what its processes ask of it, and the choice of an engine.
 
 A process opens its part of the storage with a context manager, which closes it.  An engine is one
-module with a class like `LocalStorage`, and one line in `ENGINES`.
+room with a class like `LocalStorage`, and one line in `storage_of`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Final, Protocol
+from typing import Protocol
 
 from magnetar_broker.config import Settings
 from magnetar_broker.expiry.listed_objects import ObjectAccess
@@ -43,8 +43,8 @@ class SoleStorage(Protocol):
         """The snapshots of the data; None if the engine cannot make any."""
 
     @property
-    def objects(self) -> ObjectAccess:
-        """The access to the objects of the data in stores of objects."""
+    def objects(self) -> ObjectAccess | None:
+        """The access to the copies of ledgers in stores of objects; None if there are none."""
 
     async def stop(self) -> None:
         """Abandon the snapshot that is being made; called before the topics are closed."""
@@ -154,6 +154,10 @@ class Storage(Protocol):
     def described(self) -> Sequence[tuple[str, str]]:
         """The lines of the banner about the data, each with the word that it begins with."""
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether `open` waits for another broker to end: it may be cancelled meanwhile."""
+
     def open(self, process: ProcessRuntime) -> AbstractAsyncContextManager[SoleStorage]:
         """Open the storage for a broker of one process, and recover from a crash."""
 
@@ -170,11 +174,13 @@ class Storage(Protocol):
         """Remove the addresses."""
 
 
-LOCAL: Final = "local"
-ENGINES: Final[Mapping[str, Callable[[Settings], Storage]]] = {LOCAL: LocalStorage}
-"""The function that makes the storage of each engine, by its name."""
-
-
 def storage_of(settings: Settings) -> Storage:
     """Return the storage that the settings name."""
-    return ENGINES[LOCAL](settings)
+    if settings.magnetar_segment_store is None:
+        return LocalStorage(settings)
+    # Here: a broker with a data directory does without these imports.
+    from magnetar_broker.server.remote_data.remote_storage import (  # noqa: PLC0415
+        RemoteStorage,
+    )
+
+    return RemoteStorage(settings)

@@ -68,6 +68,17 @@ def scheme_of(url: str) -> str:
     return scheme.lower() if colon else ""
 
 
+def place_text(url: str) -> str:
+    """Return a URL without passwords; `MetadataRefused` if it names no metadata store."""
+    match scheme_of(url):
+        case "etcd":
+            return etcd_place(url).text
+        case scheme if scheme in POSTGRES_SCHEMES:
+            return postgres_place(url).text
+        case _:
+            raise MetadataRefused(f"expected {ETCD_FORM} or {POSTGRES_FORM}")
+
+
 def etcd_place(url: str) -> EtcdPlace:
     """Return the parts of an etcd URL; `MetadataRefused` if it is not one."""
     addresses = url.partition(":")[2].split(",")

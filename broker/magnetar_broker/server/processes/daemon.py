@@ -7,6 +7,7 @@ import signal
 from contextlib import suppress
 from dataclasses import replace
 
+from magnetar_broker.base.periodic_jobs import PeriodicJobs
 from magnetar_broker.config import Settings
 from magnetar_broker.expiry.shared_objects import SharedObjects
 from magnetar_broker.expiry.stray_objects import StrayObjects
@@ -47,6 +48,8 @@ class Daemon:
         self._phases = phases
         self._storage = storage_of(settings)
         self._stop = asyncio.Event()
+        self._opening: asyncio.Task[None] | None = None
+        """The task that opens the storage, until it is open."""
         self._loop_timer = LoopTimer()
         self._authenticator = authenticator_of(settings)
         self._contexts: Contexts | None = None
@@ -55,15 +58,21 @@ class Daemon:
         """Serve until SIGTERM or SIGINT; raises the error that prevents the start."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stop.set)
+            loop.add_signal_handler(number, self._begin_to_stop)
         loop.add_signal_handler(signal.SIGHUP, self._reload)
         timer = self._loop_timer
         threads = ThreadWorkers(loop, timer)
         timer.watch_garbage()
         process = SoleRuntime(LoopClock(loop, timer), LoopTasks(loop, timer), threads, self._phases)
+        self._opening = asyncio.current_task()
         try:
             async with self._storage.open(process) as opened:
+                self._opening = None
                 await self._serve(opened, threads)
+        except asyncio.CancelledError:
+            if self._opening is None or not self._stop.is_set():
+                raise
+            logger.info("stopped while another broker serves the data")
         finally:
             timer.ignore_garbage()
             threads.stop()
@@ -82,9 +91,7 @@ class Daemon:
         listener = Listener(broker, self._loop_timer, descriptors)
         garbage = Garbage(broker.topics)
         broker.jobs.every(CHECK_SECONDS, CLOSED_TOPICS, garbage.collect_closed)
-        stray = StrayObjects(settings, engine.metadata, engine.clock, opened.objects)
-        stray.register(broker.jobs)
-        SharedObjects(engine.metadata, opened.objects).register(broker.jobs)
+        stray = _collect_objects(settings, opened, broker.jobs)
         context = replace(
             sole_context(halves, opened.journal, self._loop_timer, stray, contexts),
             snapshots=opened.snapshots,
@@ -139,6 +146,12 @@ class Daemon:
             pages=web_pages_of(settings),
         )
 
+    def _begin_to_stop(self) -> None:
+        self._stop.set()
+        # promise[self._storage.is_waiting -> False]: a broker that waits for another one can stop
+        if self._opening is not None and self._storage.is_waiting:
+            self._opening.cancel()
+
     def _reload(self) -> None:
         if self._contexts is not None:
             self._contexts.check()
@@ -156,6 +169,19 @@ class Daemon:
             timeout_ms,
         )
         os._exit(1)
+
+
+def _collect_objects(
+    settings: Settings, opened: SoleStorage, jobs: PeriodicJobs
+) -> StrayObjects | None:
+    """Delete copies of ledgers that nothing lists; None if the storage makes no copies."""
+    if opened.objects is None:
+        return None
+    engine = opened.engine
+    stray = StrayObjects(settings, engine.metadata, engine.clock, opened.objects)
+    stray.register(jobs)
+    SharedObjects(engine.metadata, opened.objects).register(jobs)
+    return stray
 
 
 def serve_alone(settings: Settings, factory: LoopFactory, phases: Phases) -> None:

@@ -204,6 +204,14 @@ class ThreadWorkers:
         self._start = partial(ThreadWorker, loop, cause="other", loop_timer=loop_timer)
         self._transfers: list[LazyWorker] = []
 
+    def more(self, name: str, number: int) -> list[Worker]:
+        """Start more threads, for storage that needs several; `stop` waits for their jobs."""
+        started = {
+            f"{name}-{one}": self._start(name=f"magnetar-{name}-{one}") for one in range(number)
+        }
+        self._all.update(started)
+        return list(started.values())
+
     def transfers(self, number: int) -> list[LazyWorker]:
         """Return more threads, each started by its first job; `stop` does not wait for them."""
         first = len(self._transfers)
