@@ -12,7 +12,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # Tests start hundreds of processes: each would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup java run test test-fast test-workers test-all test-nightly coverage check style compiled test-compiled test-package test-portable package pure torture-disk bench record-conformance audit sbom lock fuzz fuzz-rest torture torture-admin torture-tiered test-tiered-many bank soak soak-java proto docs clean model mutants
+.PHONY: help setup java run test test-fast test-workers test-all test-nightly coverage check style compiled test-compiled test-package test-portable package pure torture-disk bench record-conformance audit sbom lock fuzz fuzz-rest torture torture-admin torture-tiered torture-takeover test-tiered-many bank soak soak-java proto docs clean model mutants
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -153,6 +153,9 @@ torture-tiered: setup ## Kill the broker and its store of objects CYCLES times u
 
 test-tiered-many: setup ## Read MESSAGES=10000000 of which nine tenths are only in a store of objects (needs Go)
 	TIERED_MESSAGES=$(or $(MESSAGES),10000000) $(BIN)/pytest --timeout 0 -p no:xdist tests/broker/tiering/test_tiered_many.py
+
+torture-takeover: setup ## Kill brokers on shared stores, and the stores, CYCLES times under load (SEED=s METADATA=etcd; needs Go)
+	@cd tests && ../$(BIN)/python -m crash.takeover_torture --cycles $(or $(CYCLES),50) $(if $(SEED),--seed $(SEED)) --metadata $(or $(METADATA),etcd)
 
 torture-admin: setup ## Kill it CYCLES times while topics, policies and schemas are created and deleted (SEED=s)
 	@cd tests && ../$(BIN)/python -m crash.admin_torture --cycles $(or $(CYCLES),100) $(if $(SEED),--seed $(SEED)) --workers $(or $(BROKER_WORKERS),1)
