@@ -31,6 +31,11 @@ def contradictory_remote_data(settings: "Settings") -> Iterator[tuple[str, str, 
             "etcd:https://HOST:2379 or postgres://USER@HOST:5432/DATABASE"
         )
         yield "magnetarSegmentStore", place, why
+    certificate = settings.magnetar_metadata_certificate_file_path
+    if (certificate is None) != (settings.magnetar_metadata_key_file_path is None):
+        missing, given = ("Certificate", "Key") if certificate is None else ("Key", "Certificate")
+        why = f"magnetarMetadata{given}FilePath needs it: set both or none of them"
+        yield f"magnetarMetadata{missing}FilePath", "", why
     if settings.magnetar_workers != 1:
         why = "data in a store of objects (magnetarSegmentStore) is served by one process: set 1"
         yield "magnetarWorkers", str(settings.magnetar_workers), why

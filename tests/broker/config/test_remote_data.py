@@ -44,6 +44,12 @@ def test_what_cannot_be_used_with_it_is_refused(line: str) -> None:
     assert f"a.conf:3: {line}: " in refused(POSTGRES, PLACE, line)
 
 
+@pytest.mark.parametrize(("given", "missing"), [("Key", "Certificate"), ("Certificate", "Key")])
+def test_a_certificate_needs_its_key(given: str, missing: str) -> None:
+    text = refused(POSTGRES, PLACE, f"magnetarMetadata{given}FilePath=/a.pem")
+    assert f"default: magnetarMetadata{missing}FilePath=: magnetarMetadata{given}FilePath" in text
+
+
 def test_ledgers_in_a_store_of_objects_are_not_offloaded() -> None:
     offload = "managedLedgerOffloadDriver=aws-s3", "s3ManagedLedgerOffloadBucket=b"
     assert "a.conf:3: managedLedgerOffloadDriver=aws-s3: " in refused(POSTGRES, PLACE, *offload)

@@ -1,6 +1,6 @@
 """Data in a store of objects."""
 
-from magnetar_broker.config.domains import TEXT
+from magnetar_broker.config.domains import PATH, TEXT
 from magnetar_broker.config.sections.section import section, setting
 from magnetar_broker.config.values import Integer
 
@@ -16,6 +16,33 @@ class RemoteData:
         default=None,
         # promise[without secret=True,]: a password in the URL is not shown
         secret=True,
+    )
+    magnetar_metadata_user: str | None = setting(
+        TEXT,
+        "User of etcd; that of PostgreSQL is in the URL.",
+        default=None,
+    )
+    magnetar_metadata_password_file: str | None = setting(
+        PATH,
+        "File with the password of the user, read whenever the broker logs in. Otherwise that in "
+        "the URL is used, and for PostgreSQL PGPASSWORD or PGPASSFILE.",
+        default=None,
+    )
+    magnetar_metadata_trust_certs_file_path: str | None = setting(
+        PATH,
+        "Certificates of the authorities that are trusted for the servers of the metadata (PEM); "
+        "blank means those of the system.",
+        default=None,
+    )
+    magnetar_metadata_certificate_file_path: str | None = setting(
+        PATH,
+        "Certificate with which the broker identifies itself to these servers (PEM).",
+        default=None,
+    )
+    magnetar_metadata_key_file_path: str | None = setting(
+        PATH,
+        "Private key of that certificate (PEM, not encrypted).",
+        default=None,
     )
     magnetar_segment_store: str | None = setting(
         TEXT,

@@ -18,6 +18,7 @@ from magnetar_broker.base.start_failed import StartFailed
 from magnetar_broker.config import Settings
 from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.server.engine import engine_of
+from magnetar_broker.server.metadata_stores.access import MetadataAccess
 from magnetar_broker.server.metadata_stores.opening import open_metadata
 from magnetar_broker.server.metadata_stores.urls import MetadataRefused, place_text
 from magnetar_broker.server.object_stores.credentials import credentials_in
@@ -147,7 +148,12 @@ class RemoteStorage:
     async def _open_metadata(self, process: ProcessRuntime) -> MetadataStore:
         post = asyncio.get_running_loop().call_soon_threadsafe
         try:
-            return await open_metadata(self._settings.metadata_store_url or "", process.clock, post)
+            return await open_metadata(
+                self._settings.metadata_store_url or "",
+                process.clock,
+                post,
+                access_in(self._settings),
+            )
         except MetadataRefused as error:
             raise StartFailed(f"metadataStoreUrl: {error}") from error
 
@@ -215,6 +221,17 @@ def _shown(url: str) -> str:
         return place_text(url)
     except MetadataRefused as error:
         raise StartFailed(f"metadataStoreUrl: {error}") from error
+
+
+def access_in(settings: Settings) -> MetadataAccess:
+    """Return the credentials for the metadata that the settings give."""
+    return MetadataAccess(
+        user=settings.magnetar_metadata_user or "",
+        password_file=settings.magnetar_metadata_password_file or "",
+        trusted_certificates_file=settings.magnetar_metadata_trust_certs_file_path or "",
+        certificate_file=settings.magnetar_metadata_certificate_file_path or "",
+        key_file=settings.magnetar_metadata_key_file_path or "",
+    )
 
 
 def session_limits(settings: Settings) -> SessionLimits:
