@@ -146,6 +146,7 @@ BY_PATH: Final = {
     "spark/test_spark_workers_python.py": "process jvm",
     "storage/local/test_rot_everywhere.py": "slow",
     "storage/objects/test_versitygw.py": "foreign process",
+    "storage/session_store/test_versitygw.py": "foreign process",
     "storage/wal/test_versitygw.py": "foreign process",
     "storage/runtime/test_disk.py::test_one_process_at_a_time": "process",
     "storage/verify/test_verify.py::test_every_byte": "slow",
