@@ -4,16 +4,25 @@ There, renewals of leases do not wait for an event loop that is busy with messag
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine
 from functools import partial
 from threading import Thread
 from typing import Any
 from weakref import WeakSet
 
+logger = logging.getLogger(__name__)
+
 Post = Callable[[Callable[[], None]], object]
 """Makes a call on the owner's thread, soon; may be called from every thread."""
 Work = Callable[[], Coroutine[Any, Any, Any]]
 Outcome = Callable[[Any, BaseException | None], None]
+
+
+def report_defect(task: "asyncio.Task[None]") -> None:
+    """Log the error of a task that has ended: all that is expected was handled."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        logger.error("a task failed; this is a defect", exc_info=error)
 
 
 class _Loop(asyncio.SelectorEventLoop):
@@ -105,6 +114,7 @@ class EngineThread:
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(report_defect)
         return task
 
     async def _answer(self, work: Work, done: Outcome) -> None:

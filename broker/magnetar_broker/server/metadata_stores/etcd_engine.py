@@ -161,7 +161,8 @@ class EtcdEngine:
                 elif after is not None and position < after:
                     break  # an older state than the one that was watched, as after a restore
                 elif not answer.get("created"):
-                    changes = [self._change(event) for event in answer.get("events", ())]
+                    found = map(self._change, answer.get("events", ()))
+                    changes = [change for change in found if change is not None]
                     yield Batch(changes[-1].version if changes else position, changes)
             else:
                 return
@@ -170,11 +171,16 @@ class EtcdEngine:
             async for batch in later:
                 yield batch
 
-    def _change(self, event: Message) -> Change:
+    def _change(self, event: Message) -> Change | None:
+        """Return a change; None if its key cannot be one of a broker."""
         found = event["kv"]
+        try:
+            key = self._key_of(found)
+        except Corrupt:
+            return None  # a listing reports it, and the changes of other keys go on
         is_deletion = event.get("type") == "DELETE"
         value = None if is_deletion else b64decode(found.get("value", ""))
-        return Change(self._key_of(found), value, int(found["mod_revision"]))
+        return Change(key, value, int(found["mod_revision"]))
 
     # Leases -------------------------------------------------------------------------------------
 

@@ -54,8 +54,6 @@ class Gateway:
         try:
             return await self._authenticated(path, message)
         except GatewayError as error:
-            if error.code in TURNING_AWAY:
-                self._turn(self._pools[0])
             raise explained(error, f"{self._place.text} refused a request") from None
 
     async def stream(self, path: str, message: dict[str, Any]) -> AsyncGenerator[dict[str, Any]]:
@@ -134,6 +132,10 @@ class Gateway:
                 raise Unavailable(
                     f"{pool.endpoint}: no answer within {self._access.request_seconds:g} seconds"
                 ) from None
+            except GatewayError as error:
+                if error.code in TURNING_AWAY:
+                    self._turn(pool)
+                raise
             except NotEtcd:
                 raise Unavailable(f"{pool.endpoint}: {NOT_ETCD}") from None
             except NoAnswer as error:

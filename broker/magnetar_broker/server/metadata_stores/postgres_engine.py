@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any, Final
 
 import asyncpg
@@ -17,6 +17,7 @@ from magnetar_broker.server.metadata_stores.engine import (
     fenced,
     lease_ended,
 )
+from magnetar_broker.server.metadata_stores.engine_thread import report_defect
 from magnetar_broker.server.metadata_stores.etcd_gateway import tls_context
 from magnetar_broker.server.metadata_stores.expiring import Expiry, SeenLease
 from magnetar_broker.server.metadata_stores.groups import GroupLimits, size_of
@@ -62,6 +63,7 @@ class PostgresEngine:
     async def open(self) -> None:
         await self._writer.run(self._prepare)
         self._expiry = asyncio.get_running_loop().create_task(self._end_leases())
+        self._expiry.add_done_callback(report_defect)
 
     async def close(self) -> None:
         if self._expiry is not None:
@@ -139,12 +141,8 @@ class PostgresEngine:
         # Or an older state than the one that was watched: the database was restored from a copy.
         if rows[0]["trimmed"] > after or last < after:
             return Batch(last, None), True
-        changes: list[Change] = []
-        for row in rows:
-            is_known = row["is_deletion"] or row["value"] is not None
-            # A value that is not known was replaced, and the change that did it follows.
-            if row["revision"] is not None and is_known:
-                changes.append(Change(_key_of(row["key"]), row["value"], row["revision"]))
+        found = [_change(row) for row in rows if row["revision"] is not None]
+        changes = [change for change in found if change is not None]
         is_all = len(rows) < FEED_ROWS
         return Batch(last if is_all else rows[-1]["revision"], changes), is_all
 
@@ -277,6 +275,16 @@ def _key_of(key: bytes) -> str:
     except UnicodeDecodeError:
         # Nothing can be read on after it: listings continue after a key.
         raise Corrupt(repr(key), 0, "this key was not written by a broker") from None
+
+
+def _change(row: Mapping[str, Any]) -> Change | None:
+    """Return a change; None if it has none to report."""
+    if row["value"] is None and not row["is_deletion"]:
+        return None  # the value was replaced, and the change that did it follows
+    try:
+        return Change(_key_of(row["key"]), row["value"], row["revision"])
+    except Corrupt:
+        return None  # a listing reports it, and the changes of other keys go on
 
 
 def _fields(write: Write) -> tuple[Any, ...]:

@@ -22,8 +22,6 @@ REASONS: Final[Mapping[type[Exception], str]] = {
     socket.gaierror: "the host name is not known",
     ConnectionRefusedError: "nothing accepts connections there",
     ConnectionError: "the connection was closed before the answer",
-    asyncpg.ClientConfigurationError: "the URL, or an environment variable that begins with PG, has"
-    " a value that is not valid",
     asyncpg.InterfaceError: "the connection is closed",
     asyncpg.exceptions.TargetServerAttributeNotMatched: "no server of the URL accepts writes",
 }

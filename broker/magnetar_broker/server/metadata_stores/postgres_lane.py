@@ -7,6 +7,8 @@ from typing import Any, TypeAlias, TypeVar
 import asyncpg
 
 from magnetar_broker.server.metadata_stores.postgres_errors import ERRORS, explained
+from magnetar_broker.server.metadata_stores.urls import MetadataRefused
+from magnetar_storage.errors import Unavailable
 
 T = TypeVar("T")
 
@@ -30,7 +32,7 @@ class Lane:
         async with self._turn:
             try:
                 if self._connection is None or self._connection.is_closed():
-                    self._connection = await self._connect()
+                    self._connection = await self._connected()
                 async with asyncio.timeout(self._request_seconds):
                     return await work(self._connection)
             except asyncpg.PostgresError as error:
@@ -40,8 +42,24 @@ class Lane:
                 self._drop()
                 raise explained(error, self._place) from None
             except BaseException:  # a cancellation: what the server answers is not known
+                # At once, before asyncpg cancels the request: a commit that waits for a standby
+                # would be taken for complete.
                 self._drop()
                 raise
+
+    async def _connected(self) -> Connection:
+        try:
+            return await self._connect()
+        except MetadataRefused as error:  # a file that cannot be read
+            raise Unavailable(str(error)) from None
+        except OSError:  # `SSLCertVerificationError` is a `ValueError`, too
+            raise
+        except ValueError:
+            # Without its text, which may have a part of the URL.
+            raise Unavailable(
+                f"{self._place}: the URL, or an environment variable that begins with PG, has a"
+                " value that is not valid"
+            ) from None
 
     async def close(self) -> None:
         """Close the connection."""

@@ -57,6 +57,7 @@ async def test_a_watch_has_positions_and_changes() -> None:
                 ],
             ),
             part(20),
+            part(30, events=[{"kv": {"key": "/w==", "mod_revision": "30"}}, event("/b", "", 30)]),
         ],
         goes_on=True,
     )
@@ -65,6 +66,8 @@ async def test_a_watch_has_positions_and_changes() -> None:
             assert await anext(changes) == Batch(5, None)
             assert await anext(changes) == Batch(9, [Change("/a", b"1", 8), Change("/a", None, 9)])
             assert await anext(changes) == Batch(20, [])
+            # One of the keys has bytes that no broker writes.
+            assert await anext(changes) == Batch(30, [Change("/b", b"", 30)])
         assert starts(server) == [None]
 
 

@@ -256,6 +256,8 @@ async def test_a_server_that_cannot_be_reached_or_used_is_named(server: Postgres
         (f"postgres://me:s3cret@127.0.0.1:{closed}/db", "nothing accepts connections there"),
         (f"postgres://postgres@127.0.0.1:{server.port}/other", 'database "other" does not exist'),
         ("postgres://me:s3cret@no.host.invalid/db", "the host name is not known"),
+        ("postgres://me:s3cret@127.0.0.1/db?sslmode=some", "has a value that is not valid"),
+        ("postgres://me:s3cret@127.0.0.1/db?ssl_min_protocol_version=x", "is not valid"),
     ):
         with pytest.raises(Unavailable, match=why) as caught:
             async with opened(url):
