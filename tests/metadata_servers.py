@@ -131,39 +131,63 @@ def built_etcd() -> Path:
 
 
 class Etcd:
-    """One member of etcd over a directory."""
+    """A member of etcd over a directory, the only one unless it is put into an `EtcdCluster`."""
 
-    def __init__(self, directory: Path, client: str = "http", options: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        client: str = "http",
+        options: Sequence[str] = (),
+        name: str = "default",
+    ) -> None:
         """`client` is the scheme for clients; `options` has the files of TLS."""
+        directory.mkdir(exist_ok=True)
         self._directory = directory
-        self._port, self._peers = free_ports(2)
+        self._port, peers = free_ports(2)
         self._scheme = client
         self._options = options
+        self._name = name
+        self._peers = f"http://127.0.0.1:{peers}"
+        self.members = self.address
+        """The addresses of all members, as the option `--initial-cluster` wants them."""
         self._process: _Process | None = None
 
     @property
     def endpoint(self) -> str:
         return f"{self._scheme}://127.0.0.1:{self._port}"
 
+    @property
+    def address(self) -> str:
+        """The address for the other members."""
+        return f"{self._name}={self._peers}"
+
     def place(self, number: int) -> str:
         return f"etcd:{self.endpoint}/test/{number}"
 
     def start(self) -> None:
+        self.begin()
+        self.wait()
+
+    def begin(self) -> None:
+        """Start it unless it runs."""
         if self._process is None:
-            peers = f"http://127.0.0.1:{self._peers}"
-            process = self._process = _Process(
+            self._process = _Process(
                 [
-                    built_etcd(), "--data-dir", self._directory / "data", "--log-level", "warn",
+                    built_etcd(), "--name", self._name, "--data-dir", self._directory / "data",
                     "--listen-client-urls", self.endpoint, "--advertise-client-urls", self.endpoint,
-                    "--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers,
-                    "--initial-cluster", f"default={peers}", *self._options,
+                    "--listen-peer-urls", self._peers, "--log-level", "warn",
+                    "--initial-advertise-peer-urls", self._peers,
+                    "--initial-cluster", self.members, *self._options,
                 ],
                 self._directory / "log",
                 dict(os.environ),
             )  # fmt: skip
-            while not self._answers():
-                if process.has_ended():
-                    raise RuntimeError((self._directory / "log").read_text())
+
+    def wait(self) -> None:
+        """Wait until it answers, which it does when most members run."""
+        while not self._answers():
+            if self._process is None or self._process.has_ended():
+                raise RuntimeError((self._directory / "log").read_text())
 
     def kill(self) -> None:
         process, self._process = self._process, None
@@ -201,6 +225,31 @@ class Etcd:
         except OSError:
             return False
         return True
+
+
+class EtcdCluster:
+    """Three members of etcd."""
+
+    def __init__(self, directory: Path) -> None:
+        self.members = [Etcd(directory / name, name=name) for name in ("one", "two", "three")]
+        for member in self.members:
+            member.members = ",".join(other.address for other in self.members)
+
+    def place(self, number: int) -> str:
+        """Return the `metadataStoreUrl` of a place that no other number has."""
+        return f"etcd:{','.join(one.endpoint for one in self.members)}/test/{number}"
+
+    def start(self) -> None:
+        """Start all members that do not run, and wait until they answer."""
+        for member in self.members:
+            member.begin()
+        for member in self.members:
+            member.wait()
+
+    def kill(self) -> None:
+        """End all members with SIGKILL."""
+        for member in self.members:
+            member.kill()
 
 
 # PostgreSQL --------------------------------------------------------------------------------------

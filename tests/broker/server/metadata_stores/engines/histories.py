@@ -8,11 +8,15 @@ writer alone, which then knows the outcome of each operation that is answered.
 import asyncio
 import itertools
 import json
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
+from broker.server.metadata_stores.engines.more import opened
 from magnetar_storage.errors import BadVersion, Unavailable
 from magnetar_storage.interfaces import ABSENT, Change, MetadataStore, Resync, Versioned
 
+WRITERS = 3
 SHARED = tuple(f"/history/{number}" for number in range(2))
 
 
@@ -130,3 +134,24 @@ class Follower:
         before = [] if known is None else json.loads(known.value)
         assert json.loads(change.value)[:-1] == before, "a change was missed"
         self.known[change.key] = Versioned(change.value, change.version)
+
+
+@asynccontextmanager
+async def a_history(url: str) -> AsyncIterator[tuple[History, MetadataStore]]:
+    """Let stores write and one follow; in the end, check all of it."""
+    history, follower = History(), Follower()
+    async with AsyncExitStack() as stack:
+        stores = [await stack.enter_async_context(opened(url)) for _ in range(WRITERS + 1)]
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(follower.follow(stores[0]))
+            writers = [
+                tasks.create_task(history.write(store, f"writer-{number}"))
+                for number, store in enumerate(stores[1:])
+            ]
+            await history.accept(20)
+            yield history, stores[0]
+            await history.accept(20)
+            history.is_over = True
+            await asyncio.wait(writers)
+            await follower.reach(await history.check(stores[0]))
+            await stores[0].close()

@@ -2,26 +2,25 @@
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from collections.abc import Iterator
+from contextlib import aclosing
 
 import pytest
 
 import metadata_servers
-from broker.server.metadata_stores.engines.histories import Follower, History
+from broker.server.metadata_stores.engines.histories import a_history
 from broker.server.metadata_stores.engines.more import opened
 from effort import seeds
 from magnetar_broker.server.metadata_stores.access import NO_ACCESS
 from magnetar_broker.server.metadata_stores.opening import engine_of
 from magnetar_broker.server.runtime.asyncio_runtime import LoopClock
 from magnetar_storage.errors import LeaseEnded, Unavailable
-from magnetar_storage.interfaces import ABSENT, Change, MetadataStore, Resync
+from magnetar_storage.interfaces import ABSENT, Change, Resync
 from magnetar_storage.metadata.nonces import FORMAT
 from magnetar_storage.metadata.writes import Put
 from metadata_servers import Etcd, MetadataServer, Postgres
 
 NUMBERS = itertools.count()
-WRITERS = 3
 
 
 @pytest.fixture(scope="module", params=["etcd", "postgres"])
@@ -42,27 +41,6 @@ def server(
         yield server
     finally:
         server.remove()
-
-
-@asynccontextmanager
-async def a_history(url: str) -> AsyncIterator[tuple[History, MetadataStore]]:
-    """Let stores write and one follow; in the end, check all of it."""
-    history, follower = History(), Follower()
-    async with AsyncExitStack() as stack:
-        stores = [await stack.enter_async_context(opened(url)) for _ in range(WRITERS + 1)]
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(follower.follow(stores[0]))
-            writers = [
-                tasks.create_task(history.write(store, f"writer-{number}"))
-                for number, store in enumerate(stores[1:])
-            ]
-            await history.accept(20)
-            yield history, stores[0]
-            await history.accept(20)
-            history.is_over = True
-            await asyncio.wait(writers)
-            await follower.reach(await history.check(stores[0]))
-            await stores[0].close()
 
 
 @pytest.mark.parametrize("seed", seeds(3))
