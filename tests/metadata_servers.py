@@ -75,10 +75,11 @@ class _Process:
             )
 
     def signal_all(self, number: signal.Signals) -> None:
-        parent = psutil.Process(self._process.pid)
-        for process in (parent, *parent.children(recursive=True)):
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.send_signal(number)
+        with contextlib.suppress(psutil.NoSuchProcess):
+            parent = psutil.Process(self._process.pid)
+            for process in (*parent.children(recursive=True), parent):
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.send_signal(number)
 
     def kill(self) -> None:
         self.signal_all(signal.SIGKILL)
