@@ -1,4 +1,4 @@
-"""The parts of an `Engine` that code needs which does not store anything."""
+"""The parts of an `Engine` for code that stores nothing."""
 
 from dataclasses import dataclass, field
 from typing import Protocol

@@ -184,7 +184,7 @@ class Receivers:
         self._remove(consumer, consumer.take_back(offsets))
 
     def _remove(self, consumer: Consumer, messages: int) -> None:
-        """Count messages that a consumer does not hold any more; wake what a limit has stopped."""
+        """Count messages that a consumer holds no longer; wake what a limit has stopped."""
         self.unacked -= messages
         if self._budgeted:
             self._budget.add(self, -messages)

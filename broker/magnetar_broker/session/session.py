@@ -47,7 +47,7 @@ RECENTLY_CLOSED_SECONDS = 30
 DROPS_DAMAGED = "Pulsar-CPP"
 """The prefix of the `client_version` of clients in C++, Python and Node.js.
 
-After any refusal of a message but ChecksumError they reconnect and send it again, for ever.
+After any refusal of a message except ChecksumError they reconnect and send it again, for ever.
 """
 UNDERSTANDS_DAMAGE = "Magnetar-"
 """The prefix of the `client_version` of clients that read `magnetar_damaged`."""

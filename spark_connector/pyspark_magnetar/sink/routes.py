@@ -19,7 +19,7 @@ Rows: TypeAlias = pa.Array | None
 
 
 def by_topic(messages: pa.RecordBatch, topic: str | None) -> Iterator[tuple[str, Rows]]:
-    """Yield the rows of each topic: all for that of the option, or by the column."""
+    """Yield the rows of each topic: `topic` for all rows, or else that of their column."""
     if topic is not None:
         yield topic, None
         return

@@ -266,7 +266,7 @@ class Log(LogState):
 
     @property
     def offloading(self) -> LogOffloading:
-        """Moves segments to a store of objects; few logs need it."""
+        """The part that moves segments to a store of objects; few logs need it."""
         if self._offloading is None:
             self._offloading = LogOffloading(self, self.stored_record, self.entries)
         return self._offloading

@@ -64,7 +64,7 @@ REASONS: Final = (
 NOT_SENT: Final = ("ConnectionRefused", "dns error", "ertificate", "BadScheme")
 """Words in the messages of obstore about requests of which no byte has reached a store."""
 NOT_WRITTEN: Final = ("StorageFull", "ReadOnlyFilesystem", "IsADirectory", "NotADirectory")
-"""Words in its messages about writes that a file system has refused."""
+"""Words in the messages of obstore about writes that a file system has refused."""
 TRY_AGAIN: Final = frozenset({"408", "409", "412", "429"})
 """The answers among those to wrong requests that say nothing about the request."""
 

@@ -77,7 +77,7 @@ class Process:
             await working
 
     def stop(self) -> None:
-        """Stop like after a request of the supervisor, which then starts the process again."""
+        """Stop as if the supervisor had asked for it, which then starts the process again."""
         self._stop.set()
 
     async def stopped(self) -> None:
