@@ -83,6 +83,10 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         "broker/server/admin/test_owned_bundles.py", "broker/server/admin/test_permissions.py",
         "broker/server/processes/test_dynamic_settings.py", "clients/test_reload.py",
     ),
+    "broker/placement": (
+        "broker/names/workers/test_distributed.py", "broker/names/test_bundle_changes.py",
+        "broker/names/workers/test_controller_replaced.py",
+    ),
     "broker/policies": (
         "broker/names/workers/test_controller_replaced.py",
         "broker/names/workers/test_distributed.py", "broker/names/test_bundle_changes.py",

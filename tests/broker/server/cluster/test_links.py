@@ -6,7 +6,7 @@ import shutil
 import socket
 import ssl
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -22,7 +22,11 @@ from magnetar_broker.ipc.keep_alive import INTERVAL_SECONDS, SILENCES
 from magnetar_broker.ipc.link import Link
 from magnetar_broker.ipc.successive import SuccessiveLinks
 from magnetar_broker.server.cluster import link_listener
-from magnetar_broker.server.cluster.link_connection import HANDSHAKE_SECONDS
+from magnetar_broker.server.cluster.link_connection import (
+    HANDSHAKE_SECONDS,
+    LinkConnection,
+    LinkRefused,
+)
 from magnetar_broker.server.cluster.link_security import LinkSecurity
 
 LATER = 5.0
@@ -260,6 +264,33 @@ async def test_links_without_tls_stay_on_the_machine() -> None:
 def test_addresses_of_links_without_tls(host: str, allowed: bool) -> None:
     assert (LinkSecurity().why_not(host) == "") is allowed
     assert LinkSecurity(allows_plaintext=True).why_not(host) == ""
+
+
+class Wire(asyncio.Transport):
+    """The transport of a connection from another machine, without TLS."""
+
+    def __init__(self) -> None:
+        super().__init__({"peername": ("10.0.0.1", 5000)})
+        self.written = b""
+        self.closed = False
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.written += data
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@on_both_loops
+async def test_a_machine_without_tls_is_told_nothing_and_gets_no_link() -> None:
+    machine, wire = Machine(greeting("b1")), Wire()
+    connection = LinkConnection(machine.side)
+    connection.connection_made(wire)
+    with pytest.raises(LinkRefused, match="a link to another machine needs TLS"):
+        await connection.link
+    peer = greeting("b2")
+    connection.data_received(encode(("magnetar-link", asdict(peer))) + encode(("",)))
+    assert wire.closed and not wire.written and not machine.made
 
 
 # Files -------------------------------------------------------------------------------
