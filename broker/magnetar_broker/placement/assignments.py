@@ -25,7 +25,6 @@ from magnetar_broker.placement.bundle_owners import (
     UNPLACED,
     BundleOwners,
     Placed,
-    values_of,
 )
 from magnetar_broker.placement.bundles import Bundles, deal
 from magnetar_broker.placement.ownership import Owner
@@ -197,7 +196,7 @@ class Placement:
         """Change the table of every process; the order of changes is the same in all."""
         self.owners.place(namespace, placed)
         for link in self._links.all():
-            link.notify(PLACED, *values_of(namespace, placed))
+            link.notify(PLACED, *self.owners.values_of(namespace, placed))
 
     def _unplace(self, namespace: str) -> None:
         self.owners.forget(namespace)

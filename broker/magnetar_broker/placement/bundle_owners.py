@@ -18,6 +18,10 @@ PLACED, UNPLACED, CURRENT = "bundles.placed", "bundles.unplaced", "bundles.curre
 whether all that was sent before is in the table."""
 
 
+Line = tuple[str, tuple[int, ...], tuple[str, ...]]
+"""A namespace, the boundaries of its bundles, and the name of the worker of each."""
+
+
 class Placed(NamedTuple):
     """The bundles of a namespace, and the worker of each."""
 
@@ -50,6 +54,7 @@ class BundleOwners:
             for number, url in enumerate(urls)
         }
         """The names of all workers by number."""
+        self._numbers = {name: number for number, name in self._names.items()}
         self._next = len(urls)
         self._owners: dict[int, Owner] = {}
         """The workers with known addresses."""
@@ -83,17 +88,17 @@ class BundleOwners:
 
     def number_of(self, name: str) -> int:
         """Return the number of the worker with a name; ValueError if there is none."""
-        for number, known in self._names.items():
-            if known == name:
-                return number
-        raise ValueError(f"there is no process {name}: expected {', '.join(self._names.values())}")
+        if name not in self._numbers:
+            expected = ", ".join(self._names.values())
+            raise ValueError(f"there is no process {name}: expected {expected}")
+        return self._numbers[name]
 
     def known(self, name: str) -> int:
         """Return the number of a worker of the cluster, which need not have joined."""
-        if name not in self._names.values():
-            self._names[self._next] = name
+        if name not in self._numbers:
+            self._names[self._next], self._numbers[name] = name, self._next
             self._next += 1  # promise: a number is of one worker
-        return self.number_of(name)
+        return self._numbers[name]
 
     def join(
         self,
@@ -117,7 +122,7 @@ class BundleOwners:
         # promise: every bundle has an owner that is known
         if owned or self.is_here(number):
             raise ValueError(f"{name} stays: it owns bundles of {owned or 'this broker'}")
-        del self._names[number]
+        del self._names[number], self._numbers[name]
         self._owners.pop(number, None)
 
     def is_here(self, worker: int) -> bool:
@@ -159,6 +164,18 @@ class BundleOwners:
         """Return the whole table of owners."""
         return list(self._placed.items())
 
+    def values_of(self, namespace: str, placed: Placed) -> Line:
+        """Return the arguments of `PLACED`, in which workers have names: numbers are local."""
+        names = tuple(self._names[worker] for worker in placed.workers)
+        return namespace, placed.bundles.boundaries, names
+
+    def placed_of(
+        self, namespace: str, boundaries: Sequence[int], names: Sequence[str]
+    ) -> tuple[str, Placed]:
+        """Return the line of the table of which these are the values."""
+        # promise[self.known -> self.number_of]: workers that are not known here may own bundles
+        return namespace, Placed(Bundles(tuple(boundaries)), tuple(map(self.known, names)))
+
     def place(self, namespace: str, placed: Placed) -> None:
         """Set the owners of the bundles of a namespace."""
         self._placed[namespace] = placed
@@ -168,22 +185,10 @@ class BundleOwners:
         self._placed.pop(namespace, None)
 
 
-def values_of(namespace: str, placed: Placed) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
-    """Return the arguments of `PLACED`."""
-    return namespace, placed.bundles.boundaries, placed.workers
-
-
-def placed_of(
-    namespace: str, boundaries: Sequence[int], workers: Sequence[int]
-) -> tuple[str, Placed]:
-    """Return the line of the table of which these are the values."""
-    return namespace, Placed(Bundles(tuple(boundaries)), tuple(workers))
-
-
 def following(owners: BundleOwners) -> Mapping[str, Handler]:
     """Return the handlers of a process whose table follows the controller's."""
 
     def place(*values: Any) -> None:
-        owners.place(*placed_of(*values))
+        owners.place(*owners.placed_of(*values))
 
     return {PLACED: place, UNPLACED: owners.forget, CURRENT: lambda: None}

@@ -5,7 +5,7 @@ import logging
 from magnetar_broker.ipc.link import Link
 from magnetar_broker.ipc.successive import SuccessiveLinks
 from magnetar_broker.names.workers.remote import RemoteDirectory
-from magnetar_broker.placement.bundle_owners import BundleOwners, values_of
+from magnetar_broker.placement.bundle_owners import BundleOwners
 from magnetar_broker.policies.shared import Learning
 from magnetar_broker.policies.view import PolicyView
 from magnetar_broker.topic.local_topic_host import LocalTopicHost
@@ -68,7 +68,7 @@ class Joining:
 
     async def _join(self, names: RemoteDirectory, link: Link) -> None:
         loaded = self._requests.notify(link)
-        table = [values_of(*line) for line in self._owners.all()]
+        table = [self._owners.values_of(*line) for line in self._owners.all()]
         await link.request("names.join", _texts(loaded), table)
         await names.watch_again(link)
         self.joined.replace(link)

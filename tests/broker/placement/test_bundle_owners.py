@@ -99,3 +99,16 @@ def test_nothing_is_relayed_to_another_broker() -> None:
     assert owners.worker_here(TOPIC) == owners.worker_of(TOPIC) == 1
     owners.place(NAMESPACE, Placed(Bundles.even(1), (number,)))
     assert owners.worker_here(TOPIC) is None and owners.worker_of(TOPIC) == number
+
+
+def test_lines_of_the_table_name_workers_since_each_process_has_its_own_numbers() -> None:
+    here, there = clustered(), BundleOwners(URLS, "b2")
+    number = here.join("b2/1", THERE)
+    placed = Placed(Bundles.even(4), (0, number, here.known("b3/0"), 1))
+    line = here.values_of(NAMESPACE, placed)
+    assert line[2] == ("b1/0", "b2/1", "b3/0", "b1/1")
+    namespace, found = there.placed_of(*line)
+    assert namespace == NAMESPACE and found.bundles == placed.bundles
+    assert [there.names[worker] for worker in found.workers] == list(line[2])
+    assert [there.is_here(worker) for worker in found.workers] == [False, True, False, False]
+    assert there.values_of(*there.placed_of(*line)) == line

@@ -11,7 +11,7 @@ from magnetar_broker.base.runtime import Runtime
 from magnetar_broker.ipc.link import Link
 from magnetar_broker.names.topic_host import Condition
 from magnetar_broker.placement.assignments import Placement
-from magnetar_broker.placement.bundle_owners import PLACED, values_of
+from magnetar_broker.placement.bundle_owners import PLACED
 from magnetar_broker.placement.worker_links import WorkerLinks, unless_ended
 from magnetar_broker.policies.policy import Subject
 from magnetar_proto.names import TopicName
@@ -57,9 +57,10 @@ class DistributedTopicHost:
             self.changed(link, name, True)
         # promise: workers start with the changed settings
         link.notify("topic_host.settings", self.changed_settings)
-        for namespace, placed in self._placement.owners.all():
+        owners = self._placement.owners
+        for namespace, placed in owners.all():
             # promise: a worker that joins learns the owners of bundles
-            link.notify(PLACED, *values_of(namespace, placed))
+            link.notify(PLACED, *owners.values_of(namespace, placed))
         self.links.join(worker, link, partial(self.ended, link))
 
     async def link_of(self, name: TopicName) -> Link:

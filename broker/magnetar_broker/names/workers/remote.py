@@ -98,7 +98,8 @@ class RemoteDirectory:
 
     async def locate(self, name: TopicName, authoritative: bool) -> Owner:
         """Return the owner of a topic, which need not exist; its namespace must, or is created."""
-        return self._owners.owner(await self._request("names.locate", str(name)))
+        worker: str = await self._request("names.locate", str(name))
+        return self._owners.owner(self._owners.known(worker))
 
     async def partitions(self, name: TopicName, create: bool) -> int:
         """Return the number of partitions; 0 for a topic that is not partitioned."""

@@ -14,7 +14,6 @@ from magnetar_broker.names.topic_lists import Change, TopicList
 from magnetar_broker.names.topic_pattern import TopicPattern
 from magnetar_broker.names.workers.distributed_topic_host import DistributedTopicHost
 from magnetar_broker.placement.assignments import Placement
-from magnetar_broker.placement.bundle_owners import placed_of
 from magnetar_broker.policies.shared import SharedPolicies
 from magnetar_broker.schemas.values import registered_values, schema_of_values
 from magnetar_proto.names import TopicName
@@ -82,7 +81,7 @@ class NameRequests:
         """Note that a worker is there, with its table of owners; return when it may join."""
         for values in table:
             # promise: a bundle keeps its owner when the controller is replaced
-            self.placement.take_over(*placed_of(*values))
+            self.placement.take_over(*self.placement.owners.placed_of(*values))
         self._replaces_another |= has_loaded
         self._here.add(worker)
         self._all_here.release()
@@ -181,10 +180,10 @@ class _OfWorker:
             raise NotReady(f"{name} is served by another process of this broker: look it up again")
         await self._directory.open(name, create)
 
-    async def _locate(self, text: str) -> int:
-        name = TopicName.parse(text)
+    async def _locate(self, text: str) -> str:
+        name, placement = TopicName.parse(text), self._requests.placement
         await self._directory.namespaces.require(name.namespace_name)
-        return await self._requests.placement.worker_of(name)
+        return placement.owners.names[await placement.worker_of(name)]
 
     async def _partitions(self, name: str, create: bool) -> int:
         return await self._directory.partitions(TopicName.parse(name), create)
