@@ -17,10 +17,13 @@ has a topic loaded, and a controller that replaces another one gets the table fr
 is stored, too: each change first, and then the memory of all processes.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+from magnetar_broker.config.listeners import ListenerUrls
 from magnetar_broker.placement.bundle_owners import (
     CURRENT,
+    JOINED,
+    LEFT,
     PLACED,
     UNPLACED,
     BundleOwners,
@@ -110,6 +113,23 @@ class Placement:
             return self._links.loading(worker) is None, self.load_of(worker), owned[worker]
 
         return sorted(set(self.owners.names) - self.drained, key=rank)
+
+    # The workers of other brokers ----------------------------------------------------------
+
+    def admit(self, name: str, default: ListenerUrls, listeners: Mapping[str, ListenerUrls]) -> int:
+        """Add a worker of another broker, or change its addresses; return its number."""
+        number = self.owners.join(name, default, listeners)
+        for link in self._links.all():
+            # promise: all processes know where to send clients of a worker
+            link.notify(JOINED, *self.owners.joined_as(number))
+        return number
+
+    def dismiss(self, name: str) -> None:
+        """Remove a worker of another broker, which owns no bundles any more; else ValueError."""
+        self.owners.leave(name)
+        for link in self._links.all():
+            # promise: all processes forget a worker that has left
+            link.notify(LEFT, name)
 
     # For administration and balancing -----------------------------------------------------
 

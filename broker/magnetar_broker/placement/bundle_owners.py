@@ -16,10 +16,19 @@ from magnetar_proto.names import TopicName
 PLACED, UNPLACED, CURRENT = "bundles.placed", "bundles.unplaced", "bundles.current"
 """The messages of the controller to workers: a line of the table, the end of one, and the question
 whether all that was sent before is in the table."""
+JOINED, LEFT = "bundles.joined", "bundles.left"
+"""The messages of the leader of a cluster to workers: a worker with the addresses of its broker,
+and the end of one."""
 
 
 Line = tuple[str, tuple[int, ...], tuple[str, ...]]
 """A namespace, the boundaries of its bundles, and the name of the worker of each."""
+
+
+Urls = tuple[str, ...]
+"""The fields of `ListenerUrls`."""
+Joined = tuple[str, Urls, dict[str, Urls]]
+"""The name of a worker, and the addresses of its broker: the default ones and those by listener."""
 
 
 class Placed(NamedTuple):
@@ -48,6 +57,7 @@ class BundleOwners:
 
         `broker` is the id of this broker in its cluster, if it is in one.
         """
+        self._broker = broker
         self._urls = urls
         self._names = {
             number: f"{broker}/{number}" if broker else urlsplit(url).hostname or url
@@ -125,6 +135,16 @@ class BundleOwners:
         del self._names[number], self._numbers[name]
         self._owners.pop(number, None)
 
+    def joined(self) -> list[Joined]:
+        """Return the arguments of `JOINED` for all workers of a cluster that have joined."""
+        return [self.joined_as(worker) for worker in self._owners] if self._broker else []
+
+    def joined_as(self, worker: int) -> Joined:
+        """Return the arguments of `JOINED` for a worker."""
+        owner = self._owners[worker]
+        listeners = {listener: tuple(urls) for listener, urls in owner.listeners.items()}
+        return self._names[worker], tuple(owner.default), listeners
+
     def is_here(self, worker: int) -> bool:
         """Return whether a worker is one of this broker."""
         return worker < len(self._urls)
@@ -191,4 +211,15 @@ def following(owners: BundleOwners) -> Mapping[str, Handler]:
     def place(*values: Any) -> None:
         owners.place(*owners.placed_of(*values))
 
-    return {PLACED: place, UNPLACED: owners.forget, CURRENT: lambda: None}
+    def join(name: str, default: Urls, listeners: dict[str, Urls]) -> None:
+        if not owners.is_here(owners.known(name)):  # else its addresses are those announced here
+            by_name = {listener: ListenerUrls(*urls) for listener, urls in listeners.items()}
+            owners.join(name, ListenerUrls(*default), by_name)
+
+    return {
+        PLACED: place,
+        UNPLACED: owners.forget,
+        CURRENT: lambda: None,
+        JOINED: join,
+        LEFT: owners.leave,
+    }

@@ -11,7 +11,7 @@ from magnetar_broker.base.runtime import Runtime
 from magnetar_broker.ipc.link import Link
 from magnetar_broker.names.topic_host import Condition
 from magnetar_broker.placement.assignments import Placement
-from magnetar_broker.placement.bundle_owners import PLACED
+from magnetar_broker.placement.bundle_owners import JOINED, PLACED
 from magnetar_broker.placement.worker_links import WorkerLinks, unless_ended
 from magnetar_broker.policies.policy import Subject
 from magnetar_proto.names import TopicName
@@ -58,6 +58,9 @@ class DistributedTopicHost:
         # promise: workers start with the changed settings
         link.notify("topic_host.settings", self.changed_settings)
         owners = self._placement.owners
+        for joined in owners.joined():
+            # promise: a worker that joins learns the addresses of others
+            link.notify(JOINED, *joined)
         for namespace, placed in owners.all():
             # promise: a worker that joins learns the owners of bundles
             link.notify(PLACED, *owners.values_of(namespace, placed))

@@ -92,11 +92,7 @@ class LinkConnection(asyncio.Protocol):
         socket.connection_made(self._transport)
         if rest:
             socket.data_received(rest)
-        # promise: a wait that was given up leaves no link
-        if self.link.cancelled():
-            self.abort()
-        else:
-            self.link.set_result(socket.link)
+        self.link.set_result(socket.link)
 
     def _refuse(self, reason: str) -> None:
         self._settle(reason)
