@@ -130,7 +130,7 @@ class WatchedSocket(LinkSocket):
 async def in_time(clock: Clock, work: Coroutine[Any, Any, Link]) -> Link:
     """Return the link that `work` makes; `LinkRefused` if it takes too long."""
     task = asyncio.ensure_future(work)
-    # promise: a peer that says nothing is given up
+    # promise[_cancel(task) -> None]: a peer that says nothing is given up
     timer = clock.later(HANDSHAKE_SECONDS, lambda: _cancel(task))
     try:
         return await task
