@@ -50,6 +50,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=RunningBroker.workers,
         help="magnetarWorkers of every broker whose test does not set it",
     )
+    parser.addoption(
+        "--broker-metadata",
+        choices=("etcd", "postgres"),
+        help="keep the data of all brokers in versitygw, and their metadata in such a server",
+    )
 
 
 def hold_collector_while_parsing() -> None:
@@ -242,6 +247,21 @@ class Distribution(LoadScopeScheduling):
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
     return Distribution(config, log)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def stores_of_brokers(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    """Run the stores of --broker-metadata; every data directory stands for data of its own."""
+    if (engine := request.config.getoption("broker_metadata")) is None:
+        yield
+        return
+    from remote_data import running_stores
+
+    with running_stores(tmp_path_factory.mktemp("stores"), engine) as stores:
+        RunningBroker.stores = stores
+        yield
 
 
 @pytest.fixture(scope="session")

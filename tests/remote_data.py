@@ -1,9 +1,11 @@
 """Stores of objects and of metadata that brokers share, and the brokers on them."""
 
 import contextlib
+import itertools
 import time
 import urllib.error
 import urllib.request
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -32,6 +34,7 @@ class Stores:
 
     def __init__(self, directory: Path, engine: str) -> None:
         (directory / "metadata").mkdir()
+        self._numbers = defaultdict[Path, int](itertools.count(1).__next__)
         self.objects = Versitygw(directory / "objects")
         self.metadata: MetadataServer = (
             Etcd(directory / "metadata") if engine == "etcd" else Postgres()
@@ -41,6 +44,10 @@ class Stores:
         """Start the servers that do not run."""
         self.objects.start()
         self.metadata.start()
+
+    def settings_of(self, data_dir: Path) -> dict[str, str]:
+        """Return the settings of a broker that has other data than those of other directories."""
+        return self.settings(self._numbers[data_dir])
 
     def settings(self, number: int = 1) -> dict[str, str]:
         """Return the settings of brokers; `number` names their data."""

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Protocol
 from urllib.request import urlopen
 
 import psutil
@@ -26,15 +26,27 @@ restart leaves, even if a connected reader has not received them yet.
 """
 
 
+class Stores(Protocol):
+    """Stores that brokers share (tests/remote_data.py)."""
+
+    def settings_of(self, data_dir: Path) -> dict[str, str]:
+        """Return the settings with which a broker has its data there."""
+
+
 class RunningBroker:
     """Starts on free ports; a restart keeps them, so that clients find the broker again."""
 
     workers: ClassVar[int] = 1
     """`magnetarWorkers` where a test does not set it: `pytest --broker-workers`."""
 
+    stores: ClassVar[Stores | None] = None
+    """The stores in which the data is instead of the directory: `--broker-metadata`."""
+
     def __init__(self, data_dir: Path, **settings: str) -> None:
         self.data_dir = data_dir
-        self.settings = WITHOUT_TRIMMING | {"magnetarWorkers": str(self.workers)} | settings
+        defaults = WITHOUT_TRIMMING | {"magnetarWorkers": str(self.workers)}
+        elsewhere = self.stores.settings_of(data_dir) if self.stores else {}
+        self.settings = defaults | elsewhere | settings
         self.port, self.http_port = free_ports(2)
         self.conf: Path | None = None
         """A configuration file; `settings` take precedence over it."""
