@@ -4,7 +4,9 @@ A part of a file has the same bytes as it has in the local engine (docs/formats.
 that the parts of a segment, one behind the other, are a segment file.  Blocking work for a thread.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Final, NamedTuple
 
 from magnetar_storage.errors import Unavailable
@@ -69,13 +71,26 @@ def write_pack(objects: Objects, name: str, pack: int, flushes: Sequence[Flush])
 
 def store(objects: Objects, name: str, buffers: Sequence[bytes]) -> None:
     """Store an object whose name nobody else uses; `Unavailable` unless it is there as a whole."""
-    data = b"".join(buffers)
+    ends = list(accumulate(map(len, buffers)))
+    size = ends[-1] if ends else 0
+
+    def read(offset: int, n: int) -> bytes:
+        """Return some of the bytes: all of them together would take as much memory again."""
+        parts: list[bytes | memoryview] = []
+        at = bisect_right(ends, offset)
+        while n and at < len(buffers):
+            begin = offset - (ends[at] - len(buffers[at]))
+            part = memoryview(buffers[at])[begin : begin + n]
+            parts.append(part)
+            offset, n, at = offset + len(part), n - len(part), at + 1
+        return b"".join(parts)
+
     # Unconditionally: an attempt whose outcome was unknown wrote the same bytes.
-    objects.upload(name, len(data), lambda offset, size: data[offset : offset + size])
-    # promise[objects.size(name) -> len(data)]: the log is not given up for an object that is not
+    objects.upload(name, size, read)
+    # promise[objects.size(name) -> size]: the log is not given up for an object that is not
     #   there as a whole
     stored = objects.size(name)
-    if stored != len(data):
+    if stored != size:
         raise Unavailable(
-            f"object {name} has {stored} bytes, {len(data)} were written: it is written again"
+            f"object {name} has {stored} bytes, {size} were written: it is written again"
         )

@@ -100,6 +100,13 @@ def test_large_segments_have_packs_of_their_own(monkeypatch: pytest.MonkeyPatch)
     assert list(packs.portions([])) == []
 
 
+@given(st.lists(st.binary(max_size=700), max_size=9))
+def test_objects_are_stored_in_parts_as_a_whole(buffers: list[bytes]) -> None:
+    objects = FaultyObjects()
+    packs.store(objects, "name", buffers)
+    assert objects.content("name") == b"".join(buffers)
+
+
 def test_parts_of_a_pack_follow_each_other() -> None:
     objects = FaultyObjects()
     parts = packs.write_pack(objects, "pack", 7, [flush(1, b"abc"), flush(2, b"def", offset=30)])

@@ -325,3 +325,8 @@ def test_also_if_objects_are_late_lost_or_refused(seed: int) -> None:
 @pytest.mark.parametrize("seed", seeds(100))
 def test_also_if_the_outcome_of_changes_is_unknown(seed: int) -> None:
     play(History(seed, metadata=0.1))
+
+
+@pytest.mark.parametrize("seed", seeds(100))
+def test_also_if_all_of_it_happens(seed: int) -> None:
+    play(History(seed, faulty=0.1, metadata=0.1))
