@@ -1,6 +1,8 @@
 """Sessions: the life of a process each, with the record and the segments that it has left."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 
 from magnetar_storage.errors import BadVersion, Corrupt, Fenced, NoObject, Unavailable
@@ -32,6 +34,8 @@ class Session:
         """The manifest that `rows` come from."""
         self.rows: dict[SegmentId, SegmentRow] = {}
         """The segments in packs that were not deleted."""
+        self.users: Counter[int] | None = None
+        """The number of segments in each pack; None until it is needed."""
         self.pack_bytes: dict[int, int] = {}
         """The sizes of the packs that this process has written."""
         self.objects: set[int] = set()
@@ -188,6 +192,7 @@ class Sessions:
     def use(self, session: Session, rows: dict[SegmentId, SegmentRow]) -> None:
         """Use the rows of the manifest that the record names now."""
         before, session.manifest = session.rows, session.record.manifest
+        session.users = None
         for segment in before.keys() - rows.keys():
             self._files.drop(segment)
         session.rows = rows
@@ -229,8 +234,45 @@ class Sessions:
 
     def drop(self, session: Session, segment: SegmentId) -> None:
         """Forget a deleted segment."""
-        session.rows.pop(segment, None)
+        row = session.rows.pop(segment, None)
+        if row is not None and session.users is not None:
+            session.users.subtract(manifest.packs_of([row]))
         self._files.drop(segment)
+
+    def drop_deleted(self, session: Session) -> None:
+        """Forget the segments that the record says are deleted."""
+        for segment in session.record.deleted & session.rows.keys():
+            self.drop(session, segment)
+
+    def needless(self, session: Session, row: SegmentRow) -> set[int]:
+        """Return the packs of a segment that was dropped which no other segment needs."""
+        if session.users is None:
+            # Once for all segments: many are deleted one after the other.
+            session.users = Counter()
+            for each in session.rows.values():
+                session.users.update(manifest.packs_of([each]))
+        return {pack for pack in manifest.packs_of([row]) if not session.users[pack]}
+
+    async def shorten(self, session: Session) -> None:
+        """Replace the manifest of a settled session by one without the deleted segments.
+
+        The record names these until then, and is written with each deletion.
+        """
+        before, deleted, rows = session.record.manifest, session.record.deleted, dict(session.rows)
+        number = await self.write_manifest(session, rows)
+
+        def shortened(record: SessionRecord) -> SessionRecord | None:
+            # promise: what another process has deleted meanwhile does not come back
+            if record.manifest != before:
+                return None
+            return replace(record, manifest=number, deleted=record.deleted - deleted)
+
+        await self.change(session, shortened)
+        if session.record.manifest == number:
+            session.manifest = number
+            await self.delete_unlisted(session, rows)
+        else:
+            await self.delete_objects(session, [number])
 
     async def _numbers(self) -> list[int]:
         """Return the numbers of all sessions, in order."""
@@ -259,8 +301,7 @@ class Sessions:
                 )
             session.objects |= manifest.packs_of(rows.values()) | {record.manifest}
             self.use(session, rows)
-        for segment in record.deleted:
-            self.drop(session, segment)
+        self.drop_deleted(session)
 
     def _whole(self, name: str) -> bytes:
         return self._objects.read(name, 0, self._objects.size(name))

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequen
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from typing import Final
 
 from magnetar_storage.errors import Corrupt, Fenced, NoSegment, StorageError, Unavailable
 from magnetar_storage.interfaces import (
@@ -28,7 +29,7 @@ from magnetar_storage.objects.interfaces import Objects
 from magnetar_storage.runtime.execution import Clock, Worker
 from magnetar_storage.session_store import aside
 from magnetar_storage.session_store.foreign_reader import ForeignReader
-from magnetar_storage.session_store.manifest import SegmentRow, packs_of
+from magnetar_storage.session_store.manifest import SegmentRow
 from magnetar_storage.session_store.own_session import OwnSession
 from magnetar_storage.session_store.session_ids import session_of
 from magnetar_storage.session_store.session_record import SessionRecord, SessionState
@@ -36,6 +37,9 @@ from magnetar_storage.session_store.session_writer import SessionWriter
 from magnetar_storage.session_store.sessions import Session, Sessions
 from magnetar_storage.session_store.settled_files import ObjectNames, ReadLane, lane_of
 from magnetar_storage.session_store.takeover import SLOTS_BEHIND, Takeover
+
+MOST_DELETED: Final = 256
+"""The deleted segments in the record of a settled session at which its manifest is replaced."""
 
 
 class SessionStore:
@@ -179,8 +183,7 @@ class SessionStore:
         await self._sessions.change(session, deleted)
         if session.manifest != session.record.manifest:
             await self._sessions.load(session.number)  # it was settled meanwhile, elsewhere
-        for number in session.record.deleted:
-            self._sessions.drop(session, number)
+        self._sessions.drop_deleted(session)
         if session.record.state is SessionState.SETTLED and row is not None:
             await self._free(session, row)
 
@@ -332,9 +335,11 @@ class SessionStore:
 
     async def _free(self, session: Session, row: SegmentRow) -> None:
         """Delete the packs of a deleted segment that no other segment needs."""
-        if not await self._bury_if_empty(session):
-            needless = packs_of([row]) - packs_of(session.rows.values())
-            await self._sessions.delete_objects(session, needless)
+        if await self._bury_if_empty(session):
+            return
+        await self._sessions.delete_objects(session, self._sessions.needless(session, row))
+        if len(session.record.deleted) >= MOST_DELETED:
+            await self._sessions.shorten(session)
 
     async def _bury_if_empty(self, session: Session) -> bool:
         """Delete all objects of a settled session without segments, except for its fence."""

@@ -12,6 +12,7 @@ from fakes.unreliable_metadata import Fate, UnreliableMetadata
 from fakes.world import ManualClock, start
 from magnetar_storage.errors import Corrupt, Fenced, NoSegment, StorageError, Unavailable
 from magnetar_storage.interfaces import DamagedEntries, SegmentWriter
+from magnetar_storage.session_store import store
 from magnetar_storage.session_store.limits import SessionLimits
 from magnetar_storage.session_store.session_record import (
     SessionRecord,
@@ -134,6 +135,31 @@ def test_a_pack_goes_with_its_last_segment(world: World) -> None:
     for segment in (second, third):
         world.do(world.other.store.delete(segment))
     assert world.objects.names() == []
+
+
+def test_a_manifest_is_replaced_when_much_of_it_was_deleted(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "MOST_DELETED", 3)
+    segments = [world.segment(world.one, b"%d" % n).segment for n in range(8)]
+    world.do(world.one.store.close())
+    before = world.record(world.one).manifest
+    third = world.start()
+    deleting = [
+        start(process.store.delete(segment))
+        for process, segment in zip([world.other, third] * 4, segments[:7], strict=False)
+    ]
+    world.settle()
+    assert [each.result() for each in deleting] == [None] * 7
+    record = world.record(world.one)
+    assert record.manifest != before and len(record.deleted) < 7
+    for process in (world.other, third, world.start()):
+        assert world.orphans(process) == segments[7:]
+        assert world.entries(process, segments[7]) == [b"7"]
+        with pytest.raises(NoSegment):
+            world.do(process.store.recover(segments[0]))
+    world.do(world.other.store.delete(segments[7]))
+    assert [name for name in world.objects.names() if "sessions/000001" in name] == []
 
 
 def test_packs_of_a_living_process_go_with_its_segments(world: World) -> None:
