@@ -26,8 +26,9 @@ STARTS_OF_PROCESSES = frozenset({"subprocess.Popen", "os.fork", "os.posix_spawn"
 """Audit events of CPython."""
 LEFT_OUT = pytest.StashKey[Counter[str]]()
 """The number of deselected tests by the mark that explains it best."""
-COLLECTED_AFTER = 10_000
-"""The number of new objects between two runs of the garbage collector, as in the broker."""
+COLLECTED_AFTER = 3_000, 10, 20
+"""The thresholds of the garbage collector. With more objects it would take longer again, because
+the first ones would have left the caches of the processor."""
 _core_test: str | None = None
 """The id of the test that runs now and must start no process."""
 
@@ -113,7 +114,7 @@ def pytest_collection() -> Iterator[None]:
         gc.enable()
         gc.collect()
         gc.freeze()
-        gc.set_threshold(COLLECTED_AFTER)
+        gc.set_threshold(*COLLECTED_AFTER)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

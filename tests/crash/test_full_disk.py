@@ -112,7 +112,7 @@ class Filling:
             machine.check_still_works()
 
 
-@pytest.mark.parametrize("seed", seeds(200, least=20))
+@pytest.mark.parametrize("seed", seeds(200, least=10))
 def test_a_disk_that_fills_again_and_again_loses_nothing(seed: int) -> None:
     filling = Filling(seed)
     for _ in range(ROUNDS):

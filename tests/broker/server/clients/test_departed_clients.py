@@ -34,7 +34,6 @@ NEVER = 1000.0
 
 @pytest.fixture(autouse=True)
 def _without_collections() -> Iterator[None]:
-    gc.collect()
     gc.disable()
     yield
     gc.enable()
