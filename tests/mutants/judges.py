@@ -79,6 +79,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     ),
     "broker/names/rebuilt_names.py": ("crash/test_rebuilt_metadata.py",),
     "broker/names": (
+        "broker/placement/test_following.py",
         "broker/policies/test_policies.py", "broker/session/test_authorizing.py",
         "broker/server/admin/test_owned_bundles.py", "broker/server/admin/test_permissions.py",
         "broker/server/processes/test_dynamic_settings.py", "clients/test_reload.py",
