@@ -30,7 +30,7 @@ class Line(NamedTuple):
 
 LINES = {
     "msg_per_s": Line("a second", places(0)),
-    "local_per_s": Line("from local files, a second", places(0)),
+    "local_per_s": Line("with local files, a second", places(0)),
     "cold_gb_per_s": Line("GB a second from the store", places(2)),
     "requests_per_gb": Line("requests a GB", places(0)),
     "cpu_us": Line("CPU us each", significant),

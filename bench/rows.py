@@ -11,6 +11,7 @@ from bench.holes import holes
 from bench.idle import connections
 from bench.many_topics import many_topics
 from bench.offloaded import offloaded
+from bench.remote import remote
 from bench.scenarios import Trial, catch_up, crash, fan_out, latency, publish, start, tail
 from bench.servers import SERVERS, Magnetar, Pulsar, Server
 from bench.sharing import share
@@ -142,6 +143,10 @@ ROWS: dict[str, Row] = {
     "offloaded": Row(
         "catch up {} of ledgers that are only in a local server of S3",
         offloaded, KIB_BATCH, 10_000, OURS, asked=True, fresh=True,
+    ),
+    "remote": Row(
+        "publish {} to a local server of S3, with etcd",
+        remote, KIB, 40_000, OURS, asked=True, fresh=True,
     ),
     "spark-read": Row("Spark: read {}", reads, SMALL_BATCH, 2_000_000, OURS, asked=True),
     "spark-write": Row("Spark: write {}", writes, SMALL, 1_000_000, OURS, asked=True),

@@ -32,6 +32,7 @@ TRACES: Final = "conformance/test_traces.py::test_magnetar_answers_as_recorded"
 BY_PATH: Final = {
     "bench/": "bench broker",
     "bench/test_offloaded_bench.py": "foreign",
+    "bench/test_remote_bench.py": "foreign",
     "broker/authorization/test_matrix.py": "broker smoke",
     "broker/authorization/test_revocations.py": "broker",
     "broker/limits/test_limits.py": "broker",

@@ -2,6 +2,8 @@
 
 import contextlib
 import itertools
+import json
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -106,3 +108,20 @@ def await_serving(*brokers: RunningBroker) -> RunningBroker:
                 return broker
         assert time.monotonic() < give_up_at, "".join(broker.log for broker in brokers)
         time.sleep(LOOK_SECONDS)
+
+
+def main(directory: str, engine: str) -> None:
+    """Run both servers until the input ends; print the settings of a broker as a line of JSON."""
+    if why := why_not(engine):
+        raise SystemExit(why)
+    stores = Stores(Path(directory), engine)
+    try:
+        stores.start()
+        print(json.dumps(stores.settings()), flush=True)
+        sys.stdin.read()
+    finally:
+        stores.end()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
