@@ -21,6 +21,7 @@ from magnetar_storage.session_store.settled_files import (
 from magnetar_storage.session_store.settling import Packing
 from magnetar_storage.session_store.store import SessionStore
 from magnetar_storage.session_store.takeover import Takeover
+from magnetar_storage.wal.slot_writer import StoredSlot
 
 
 class SessionWorkers(NamedTuple):
@@ -49,6 +50,7 @@ async def open_session_store(
     limits: SessionLimits = DEFAULT,
     may_confirm: Callable[[], bool] = lambda: True,
     identity: Callable[[], Identity] = lambda: UNKNOWN,
+    observe: Callable[[StoredSlot], None] = lambda stored: None,
 ) -> SessionStore:
     """Begin a session, and open the store for it.
 
@@ -62,6 +64,7 @@ async def open_session_store(
     - `may_confirm`, which returns False from the moment on at which the lease of the process may
       have ended; the store's `when_fenced` tells when the process must end;
     - `identity` for the origins of segments, as for a `LocalStore`;
+    - `observe`, called for each slot of the log that is durable, before its entries are reported;
     - `report`, called with damage that is found, and with failures to write packs.
 
     Then it calls `end_session` for each of `open_sessions` whose process has ended: in a broker of
@@ -91,7 +94,7 @@ async def open_session_store(
     session = OwnSession(
         own, sessions, packing, objects, prefix, workers.uploads, clock, tasks, new_nonce, limits,
         may_confirm, identity, lambda one: lane_of(lanes, one.id).finished.keep(one),
-        partial(takeover.discard, own), failed,
+        partial(takeover.discard, own), failed, observe,
     )  # fmt: skip
     store = SessionStore(session, sessions, takeover, lanes, objects, names, worker, clock, report)
     tasks.spawn(store.forget_gone())

@@ -41,6 +41,7 @@ class OwnSession:
         finished: Callable[[LocalSegment], None],
         discard: Discard,
         report: Callable[[str, BaseException], None],
+        observe: Callable[[StoredSlot], None],
     ) -> None:
         self.session = session
         self.segments: dict[SegmentId, LocalSegment] = {}
@@ -56,6 +57,7 @@ class OwnSession:
         self._sessions = sessions
         self._clock = clock
         self._identity = identity
+        self._observe = observe
         self._writers: dict[SegmentId, SessionWriter] = {}
         """The writers of segments that are not sealed."""
         self._last: SegmentId = 0
@@ -149,6 +151,7 @@ class OwnSession:
                 take_record(one, place, record)
                 size += 0 if place.is_origin else place.size
         self.settling.added(size)
+        self._observe(stored)
 
     def _apply(self, kind: ChangeKind, number: SegmentId) -> None:
         if kind is ChangeKind.CREATE:

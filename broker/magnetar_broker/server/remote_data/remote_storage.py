@@ -41,7 +41,7 @@ from magnetar_storage.session_store.limits import SessionLimits
 from magnetar_storage.session_store.opening import SessionWorkers, open_session_store
 from magnetar_storage.session_store.store import SessionStore
 from magnetar_storage.space.disk_space import SpaceState
-from magnetar_storage.wal.slot_writer import WalLimits
+from magnetar_storage.wal.slot_writer import StoredSlot, WalLimits
 
 logger = logging.getLogger(__name__)
 
@@ -113,7 +113,7 @@ class RemoteStorage:
             identity = await self._check(process, objects, metadata, background)
             process.phases.end("check of the stores")
             store = await self._open_store(
-                process, objects, metadata, background, leadership, identity, name
+                process, objects, metadata, background, leadership, identity, name, journal
             )
             opened.push_async_callback(store.close)
             for number, former in (await store.open_sessions()).items():
@@ -180,6 +180,7 @@ class RemoteStorage:
         leadership: Leadership,
         identity: Identity,
         name: str,
+        journal: JournalStats,
     ) -> SessionStore:
         settings, threads = self._settings, process.threads
         workers = SessionWorkers(
@@ -200,6 +201,7 @@ class RemoteStorage:
             limits=session_limits(settings),
             may_confirm=leadership.holds,
             identity=lambda: identity,
+            observe=partial(_observe, journal),
         )
         store.when_fenced(partial(self._lost, "another broker has taken over its data"))
         return store
@@ -245,6 +247,13 @@ def session_limits(settings: Settings) -> SessionLimits:
         settle_bytes=most_bytes // SETTLED_PART,
         most_bytes=most_bytes,
     )
+
+
+def _observe(journal: JournalStats, stored: StoredSlot) -> None:
+    """Count an object of the write-ahead log as a round of the journal."""
+    places = stored.encoded.places
+    journal.observe(len(places), sum(place.size for place in places), None)
+    journal.written(stored.seconds)
 
 
 def report(finding: Finding) -> None:
