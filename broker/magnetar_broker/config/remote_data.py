@@ -25,6 +25,9 @@ def contradictory_remote_data(settings: "Settings") -> Iterator[tuple[str, str, 
             why = "messages need a store as well: set magnetarSegmentStore, or leave both blank"
             yield "metadataStoreUrl", url, why
         return
+    if place.startswith("file:"):
+        why = "a directory does not keep the conditions of writes: name a bucket (s3://, gs://, azure://)"
+        yield "magnetarSegmentStore", place, why
     if not has_remote_metadata(settings):
         why = (
             "names are not kept in a store of objects: set metadataStoreUrl to "

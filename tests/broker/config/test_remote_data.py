@@ -36,6 +36,11 @@ def test_one_store_alone_is_refused() -> None:
     assert "set metadataStoreUrl to etcd:" in refused("metadataStoreUrl=zk:localhost:2181", PLACE)
 
 
+def test_a_directory_is_no_store_of_all_data() -> None:
+    text = refused(POSTGRES, "magnetarSegmentStore=file:///mnt/objects")
+    assert "a.conf:2: magnetarSegmentStore=file:///mnt/objects: a directory does not keep" in text
+
+
 @pytest.mark.parametrize(
     "line",
     ["magnetarWorkers=3", "magnetarWorkers=auto", "magnetarDurability=relaxed"],

@@ -32,13 +32,20 @@ def examine(
     yield from found
     if settings is None:
         return
-    holder = holder_of(settings.data_dir)
+    is_remote = settings.magnetar_segment_store is not None
+    holder = None if is_remote else holder_of(settings.data_dir)
     yield from ports.check(settings, holder)
     yield from tls.check(settings)
     yield from secrets.check(settings)
     yield from limits.check()
-    yield from clock.check(settings.data_dir)
-    yield from disk.check(settings)
-    yield from offload.check(settings)
-    yield from data.check(settings.data_dir, holder, verifies)
+    if is_remote:
+        # Here: most brokers have a data directory, and do without the imports.
+        from magnetar_broker.commands.checks import remote  # noqa: PLC0415
+
+        yield from remote.check(settings)
+    else:
+        yield from clock.check(settings.data_dir)
+        yield from disk.check(settings)
+        yield from offload.check(settings)
+        yield from data.check(settings.data_dir, holder, verifies)
     yield from running.check(settings.data_dir, holder, admin_url, ask)

@@ -30,7 +30,7 @@ def check(settings: Settings) -> Iterator[Finding]:
     began = time.perf_counter()
     try:
         objects = open_objects(text, credentials_in(settings), LIMITS)
-        tells_missing = _use(objects, name)
+        tells_missing = use(objects, name)
     except (PlaceRefused, StorageError) as error:
         yield Finding("error", SUBJECT, str(error), UNTIL_THEN)
         return
@@ -50,7 +50,7 @@ def check(settings: Settings) -> Iterator[Finding]:
     yield from _same_disk(text, settings.data_dir)
 
 
-def _use(objects: Objects, name: str) -> bool:
+def use(objects: Objects, name: str) -> bool:
     """Use an object as a broker does; return whether a missing one is reported as missing."""
     data = os.urandom(64)
     try:

@@ -47,12 +47,12 @@ class RemoteData:
     magnetar_segment_store: str | None = setting(
         TEXT,
         "Store of objects for all messages and cursors, as `s3://BUCKET/PREFIX?endpoint=URL`, "
-        "`gs://`, `azure://CONTAINER/PREFIX?account=NAME` or `file:///DIRECTORY`. Blank means the "
-        "data directory.",
+        "`gs://BUCKET/PREFIX` or `azure://CONTAINER/PREFIX?account=NAME`. Blank means the data "
+        "directory.",
         default=None,
     )
     magnetar_lease_seconds: int = setting(
-        Integer(3, 300),
+        Integer(5, 300),
         "Time after which a broker that no longer reaches the metadata is replaced by another one "
         "on the same stores. It stops serving before that.",
         default=10,

@@ -17,6 +17,8 @@ SECRETS = (
     "basic_auth_conf",
     "tls_key_file_path",
     "gcs_managed_ledger_offload_service_account_key_file",
+    "magnetar_metadata_password_file",
+    "magnetar_metadata_key_file_path",
 )
 """The settings that name a file with secrets."""
 
@@ -25,7 +27,7 @@ def protect_files(settings: Settings) -> list[str]:
     """Protect the broker's files from other users; return warnings about files still readable."""
     # promise: other users of the machine cannot read what the broker writes
     os.umask(os.umask(PRIVATE_UMASK) | PRIVATE_UMASK)
-    protected = _protected(settings.data_dir)
+    protected = "" if settings.magnetar_segment_store else _protected(settings.data_dir)
     found = [f"{text}: {remedy}" for text, remedy in exposed_secrets(settings)]
     return [protected, *found] if protected else found
 

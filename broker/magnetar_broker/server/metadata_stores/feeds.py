@@ -1,5 +1,6 @@
 """The way of changes from a server to a watch, over every loss of the connection."""
 
+import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import Final
@@ -7,6 +8,8 @@ from typing import Final
 from magnetar_broker.server.metadata_stores.engine import Batch, Position
 from magnetar_storage.errors import StorageError
 from magnetar_storage.interfaces import Change
+
+logger = logging.getLogger(__name__)
 
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 1.0
@@ -24,20 +27,23 @@ async def feed(
     may have been missed; it is called first.
     """
     position: Position | None = None
+    reported = ""
     pause = FIRST_PAUSE
     while True:
         try:
             # Closed at once if this is cancelled: it has a connection.
             async with aclosing(changes(position)) as batches:
                 async for batch in batches:
-                    pause = FIRST_PAUSE
+                    pause, reported = FIRST_PAUSE, ""
                     if not await deliver(batch.changes):
                         return
                     # promise: changes go on where they were interrupted
                     position = batch.position
-        except StorageError:
+        except StorageError as error:
             # Refused access included: an operator may grant it again, and the reader has all
             # changes then.
-            pass
+            if str(error) != reported:
+                reported = str(error)
+                logger.warning("changes of the metadata are awaited again: %s", error)
         await sleep(pause)
         pause = min(2 * pause, LONGEST_PAUSE)

@@ -117,9 +117,7 @@ class Daemon:
             logger.info("ready after %s", self._phases)
             print(banner(settings, default, ports.numbers, storage.described), flush=True)
             await self._stop.wait()
-            logger.info("stopping: disconnecting clients, sealing topics, writing a checkpoint")
-            loop = asyncio.get_running_loop()
-            loop.call_later(settings.broker_shutdown_timeout_ms / 1000, self._give_up)
+            logger.info("stopping: disconnecting clients, sealing topics, settling the data")
         finally:
             storage.withdraw()
             listener.stop()
@@ -147,6 +145,9 @@ class Daemon:
         )
 
     def _begin_to_stop(self) -> None:
+        if not self._stop.is_set():
+            loop = asyncio.get_running_loop()
+            loop.call_later(self.settings.broker_shutdown_timeout_ms / 1000, self._give_up)
         self._stop.set()
         # promise[self._storage.is_waiting -> False]: a broker that waits for another one can stop
         if self._opening is not None and self._storage.is_waiting:
@@ -161,11 +162,11 @@ class Daemon:
         )
 
     def _give_up(self) -> None:
-        """End a stop that takes too long; everything acknowledged is in the journal."""
+        """End a stop that takes too long; everything acknowledged is in the journal or log."""
         timeout_ms = self.settings.broker_shutdown_timeout_ms
         logger.error(
             "the stop took longer than %d ms (brokerShutdownTimeoutMs): exiting now; the next "
-            "start recovers from the journal",
+            "start recovers what was acknowledged",
             timeout_ms,
         )
         os._exit(1)

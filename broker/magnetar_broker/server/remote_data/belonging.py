@@ -36,7 +36,7 @@ async def belong(
     `Incomplete` if the stores do not belong together; `named` are their names, objects first, for
     its text.  `new_id` has `NONCE_BYTES`.
     """
-    there = await worker.run(partial(_object, objects))
+    there = await worker.run(partial(id_in, objects))
     found = await metadata.get(KEY)
     known = None if found is None else found.value
     if there is None and known is None:
@@ -65,7 +65,7 @@ async def _begin(
     return new_id
 
 
-def _object(objects: Objects) -> bytes | None:
+def id_in(objects: Objects) -> bytes | None:
     """Return the id in the store of objects; None if it has none; blocks."""
     try:
         return objects.read(OBJECT, 0, NONCE_BYTES)

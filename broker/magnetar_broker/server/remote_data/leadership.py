@@ -3,7 +3,7 @@
 import json
 import logging
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from magnetar_broker.base.metadata_keys import DIRECTORY
 from magnetar_storage.errors import BadVersion, Unavailable
@@ -11,10 +11,6 @@ from magnetar_storage.interfaces import ABSENT, Guard, Lease, MetadataStore
 from magnetar_storage.runtime.execution import Clock
 
 logger = logging.getLogger(__name__)
-
-MARGIN_SECONDS: Final = 1.5
-"""The time before the end of a lease at which its owner stops: clocks of machines may differ in
-speed, and a check is a moment older than what depends on it."""
 
 
 class Leadership(NamedTuple):
@@ -28,8 +24,9 @@ class Leadership(NamedTuple):
     def holds(self) -> bool:
         """Return whether no other broker can have begun to serve."""
         # promise[without not self.lease.is_lost and]: nothing is confirmed after the loss
-        # promise[- MARGIN_SECONDS -> + MARGIN_SECONDS]: nothing is confirmed at the end of a lease
-        return not self.lease.is_lost and self.uptime() < self.lease.deadline - MARGIN_SECONDS
+        # promise[and self.uptime() < self.lease.deadline -> and True]:
+        #   nothing is confirmed at the end of a lease, before its loss is noticed
+        return not self.lease.is_lost and self.uptime() < self.lease.deadline
 
 
 async def lead(metadata: MetadataStore, clock: Clock, seconds: float, name: str) -> Leadership:

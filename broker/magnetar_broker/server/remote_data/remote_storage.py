@@ -24,7 +24,8 @@ from magnetar_broker.server.metadata_stores.urls import MetadataRefused, place_t
 from magnetar_broker.server.object_stores.credentials import credentials_in
 from magnetar_broker.server.object_stores.opening import open_objects
 from magnetar_broker.server.object_stores.places import PlaceRefused
-from magnetar_broker.server.remote_data.belonging import PROBES, belong
+from magnetar_broker.server.object_stores.time_limits import TimeLimits
+from magnetar_broker.server.remote_data.belonging import PROBES, belong, id_in
 from magnetar_broker.server.remote_data.leadership import Leadership, lead
 from magnetar_broker.server.runtime.ports import PortNumbers
 from magnetar_broker.server.runtime.process_runtime import ProcessRuntime
@@ -35,7 +36,7 @@ from magnetar_storage.log.engine import Engine
 from magnetar_storage.log.no_copies import NoCopies
 from magnetar_storage.objects.creation import NONCE_BYTES
 from magnetar_storage.objects.interfaces import Objects
-from magnetar_storage.objects.probe import probe
+from magnetar_storage.objects.probe import RACERS, probe
 from magnetar_storage.runtime.execution import Worker
 from magnetar_storage.session_store.limits import SessionLimits
 from magnetar_storage.session_store.opening import SessionWorkers, open_session_store
@@ -46,8 +47,10 @@ from magnetar_storage.wal.slot_writer import StoredSlot, WalLimits
 logger = logging.getLogger(__name__)
 
 READ_THREADS: Final = 4
-BACKGROUND_THREADS: Final = 16
-"""The threads that probe the store of objects, write packs, and take over the data of others."""
+REQUEST_SECONDS: Final = 15.0
+"""The longest time for a request to the store of objects; receipts wait for one without answer."""
+MOST_REQUEST_SECONDS: Final = 3.0
+"""The longest time for a request to the metadata, so that one without answer ends no lease."""
 SETTLED_PART: Final = 8
 """The part, 1/8, of what may wait in memory after which it is written to segments."""
 ALREADY_OBJECTS: Final = "the data of this broker is in a store of objects already"
@@ -93,8 +96,10 @@ class RemoteStorage:
     @asynccontextmanager
     async def open(self, process: ProcessRuntime) -> AsyncIterator[RemoteSoleStorage]:
         settings, clock, journal = self._settings, process.clock, JournalStats()
-        background = process.threads.more("objects", BACKGROUND_THREADS)
+        background = process.threads.more("objects", RACERS)
         objects = await background[0].run(self._open_objects)
+        # Before it waits: a standby that could not serve is noticed now.
+        await background[0].run(partial(id_in, objects))
         async with AsyncExitStack() as opened:
             metadata = await self._open_metadata(process)
             opened.push_async_callback(metadata.close)
@@ -141,7 +146,8 @@ class RemoteStorage:
 
     def _open_objects(self) -> Objects:
         try:
-            return open_objects(self._place, credentials_in(self._settings))
+            limits = TimeLimits(request_seconds=REQUEST_SECONDS, retry_seconds=REQUEST_SECONDS)
+            return open_objects(self._place, credentials_in(self._settings), limits)
         except PlaceRefused as error:
             raise StartFailed(f"magnetarSegmentStore: {error}") from error
 
@@ -165,11 +171,13 @@ class RemoteStorage:
         background: Sequence[Worker],
     ) -> Identity:
         """Return the identity of the data; raise if the stores cannot be used for it."""
+        # First: a store that cannot be used gets no id, which would have to be removed by hand.
+        await probe(objects, background, f"{PROBES}{os.urandom(8).hex()}")
         named = self._place, self._metadata_url
         new_id = os.urandom(NONCE_BYTES)
-        id = await belong(objects, metadata, background[0], process.clock, new_id, named)
-        await probe(objects, background, f"{PROBES}{os.urandom(8).hex()}")
-        return Identity(id)
+        return Identity(
+            await belong(objects, metadata, background[0], process.clock, new_id, named)
+        )
 
     async def _open_store(
         self,
@@ -233,6 +241,7 @@ def access_in(settings: Settings) -> MetadataAccess:
         trusted_certificates_file=settings.magnetar_metadata_trust_certs_file_path or "",
         certificate_file=settings.magnetar_metadata_certificate_file_path or "",
         key_file=settings.magnetar_metadata_key_file_path or "",
+        request_seconds=min(MOST_REQUEST_SECONDS, settings.magnetar_lease_seconds / 4),
     )
 
 

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -136,6 +138,28 @@ def test_publishing_waits_for_a_store_of_objects_that_is_away(
     reader = client.create_reader(TOPIC, pulsar.MessageId.earliest)
     assert [reader.read_next().data() for _ in range(2)] == [b"before", b"meanwhile"]
     client.close()
+
+
+def test_doctor_checks_both_stores(
+    stores: Stores, machines: list[RunningBroker], tmp_path: Path
+) -> None:
+    conf = tmp_path / "cluster.conf"
+    first, _ = machines
+    conf.write_text("".join(f"{key}={value}\n" for key, value in stores.settings().items()))
+    answer = run_doctor(conf)
+    assert "ok    objects: s3://bucket/data-1?" in answer and "ok    metadata: " in answer
+    assert "data directory" not in answer
+    fill(first.start(), 0)  # what the check has written is no obstacle for a first start
+    stores.metadata.kill()
+    stores.objects.kill()
+    answer = run_doctor(conf)
+    assert "FAIL  objects: " in answer and "FAIL  metadata: " in answer
+
+
+def run_doctor(conf: Path) -> str:
+    """Return what the command prints."""
+    command = [str(Path(sys.executable).with_name("magnetar")), "doctor", "--conf", str(conf)]
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False).stdout
 
 
 def test_stores_that_do_not_belong_together_are_refused(
