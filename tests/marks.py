@@ -66,6 +66,7 @@ BY_PATH: Final = {
     "broker/server/metadata_stores/engines/": "process slow",
     "broker/server/metadata_stores/engines/test_etcd.py": "foreign",
     "broker/server/metadata_stores/engines/test_etcd_cluster.py": "foreign",
+    "broker/server/metadata_stores/engines/test_outages.py": "foreign",
     "broker/server/remote_data/test_remote_broker.py": "broker foreign",
     "broker/server/supervision/test_rolling_restart.py": "broker process workers",
     "broker/server/clients/test_secrets.py": "broker",
