@@ -99,6 +99,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     ),
     "broker/schemas": ("broker/metrics/test_metrics.py",),
     "broker/server": ("broker/authorization/test_matrix.py",),
+    "broker/server/processes/http_server.py": ("broker/server/admin/test_leader.py",),
     "broker/session": (
         "broker/limits", "broker/topic/test_transactions_model.py",
         "client/test_client_broker_metadata.py",
