@@ -43,7 +43,7 @@ async def belong(
         there = await _begin(objects, worker, clock, new_id, named)
     if there is not None and known is None:
         # A first start ended before this write, unless there are other objects.
-        if await worker.run(partial(_has_more, objects)):
+        if await worker.run(partial(_another, objects)) is not None:
             raise Incomplete(_text(named, "the metadata has no id, and the objects have one"))
         await metadata.put(KEY, there, ABSENT)
         known = there
@@ -58,8 +58,8 @@ async def _begin(
     objects: Objects, worker: Worker, clock: Clock, new_id: bytes, named: tuple[str, str]
 ) -> bytes:
     """Create the object with the id, in a store of objects that must be new."""
-    if await worker.run(partial(_has_more, objects)):
-        raise Incomplete(_text(named, f"there are objects, but not the one named {OBJECT}"))
+    if (another := await worker.run(partial(_another, objects))) is not None:
+        raise Incomplete(_text(named, f"there is the object {another}, and none named {OBJECT}"))
     if not await create_once(objects, worker, clock, OBJECT, new_id, [], LIMIT_SECONDS):
         raise Incomplete(_text(named, f"another broker has just created the object {OBJECT}"))
     return new_id
@@ -73,11 +73,10 @@ def id_in(objects: Objects) -> bytes | None:
         return None
 
 
-def _has_more(objects: Objects) -> bool:
-    """Return whether there is an object besides the one with the id and those of probes; blocks."""
-    return any(
-        each.name != OBJECT and not each.name.startswith(PROBES) for each in objects.list("")
-    )
+def _another(objects: Objects) -> str | None:
+    """Return an object besides the one with the id and those of probes; None without; blocks."""
+    names = (each.name for each in objects.list(""))
+    return next((one for one in names if one != OBJECT and not one.startswith(PROBES)), None)
 
 
 def _text(named: tuple[str, str], what: str) -> str:

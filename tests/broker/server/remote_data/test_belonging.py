@@ -87,4 +87,4 @@ def test_stores_of_two_installations_are_not_mixed() -> None:
 def test_a_bucket_with_other_objects_is_not_used() -> None:
     stores = Stores()
     stores.objects.put("photo.jpg", b"data")
-    assert f"there are objects, but not the one named {OBJECT}" in refused(stores)
+    assert f"there is the object photo.jpg, and none named {OBJECT}" in refused(stores)
