@@ -62,7 +62,7 @@ async def open_session_store(
       `guard` of its writes, if there is one;
     - `new_nonce`, which returns `NONCE_BYTES` random bytes, and `owner`, a name of the process;
     - `may_confirm`, which returns False from the moment on at which the lease of the process may
-      have ended; the store's `when_fenced` tells when the process must end;
+      have ended; the store's `when_ended` tells when the process must end;
     - `identity` for the origins of segments, as for a `LocalStore`;
     - `observe`, called for each slot of the log that is durable, before its entries are reported;
     - `report`, called with damage that is found, and with failures to write packs.

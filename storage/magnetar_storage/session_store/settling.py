@@ -297,7 +297,10 @@ class Settling:
         if error is not None:
             self._report("packs of segments", error)
             self._whole |= whole
-            if not isinstance(error, Fenced) and not self._stopped:
+            if isinstance(error, Fenced):
+                # promise: a process that was ended is told also if it appends nothing
+                self._wal.end(error)
+            elif not self._stopped:
                 self._retry_timer = self._clock.later(self._limits.retry_seconds, self._retry)
         elif self._whole:
             self._begin(True)

@@ -82,9 +82,12 @@ class SessionStore:
     def is_failing(self) -> bool:
         return self._own.trouble is not None
 
-    def when_fenced(self, call: Callable[[], None]) -> None:
-        """Call once when another process has ended this session: this process must end then."""
-        self._own.wal.when_fenced(call)
+    def when_ended(self, call: Callable[[StorageError], None]) -> None:
+        """Call once when nothing can be appended any more: this process must end then.
+
+        Another process has ended this session, or its log has failed.
+        """
+        self._own.wal.when_ended(call)
 
     # Sessions -------------------------------------------------------------------
 

@@ -182,7 +182,7 @@ class SlotWriter:
         self._held = False
         self._failure: StorageError | None = None
         self._closed: LogClosed | None = None
-        self._at_fence: list[Callable[[], None]] = []
+        self._at_end: list[Callable[[StorageError], None]] = []
         self._appended = self._reported = 0  # runs
         self._flushes: list[tuple[int, Done]] = []
         """The number of runs that each `flush` waits for, in order, and its end."""
@@ -226,12 +226,13 @@ class SlotWriter:
         #   reported as an outage
         return first.error if taken >= TROUBLE_SECONDS else None
 
-    def when_fenced(self, call: Callable[[], None]) -> None:
-        """Call once when the session is over, after all runs were reported; now if it is."""
-        if isinstance(self._failure, Fenced):
-            call()
+    def when_ended(self, call: Callable[[StorageError], None]) -> None:
+        """Call once with `failure` when that ends the writer, after all runs were reported; now if
+        it has.  `close` alone does not."""
+        if self._failure is not None:
+            call(self._failure)
         else:
-            self._at_fence.append(call)
+            self._at_end.append(call)
 
     def append(
         self,
@@ -274,6 +275,11 @@ class SlotWriter:
         self._held = held
         if not held:
             self._wake()
+
+    def end(self, failure: StorageError) -> None:
+        """End the session for a reason outside of the log, unless it has ended."""
+        if self._failure is None:
+            self._end(failure)
 
     async def flush(self) -> None:
         """Wait until all runs appended before are reported, without the linger; raise `failure`."""
@@ -437,10 +443,10 @@ class SlotWriter:
                 # An error for each: one object would gather the tracebacks of all who raise it.
                 done(failure.again())
         self._end_flushes()
-        if isinstance(failure, Fenced):
-            calls, self._at_fence = self._at_fence, []
-            for call in calls:
-                call()
+        calls, self._at_end = self._at_end, []
+        # promise: a process whose log has failed for good is told, whatever the reason
+        for call in calls:
+            call(failure)
 
     def _end_flushes(self) -> None:
         while self._flushes and self._flushes[0][0] <= self._reported:

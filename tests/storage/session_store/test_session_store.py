@@ -284,11 +284,11 @@ def test_sealed_segments_are_soon_readable_elsewhere(world: World) -> None:
 
 
 def test_a_process_that_was_ended_is_told(world: World) -> None:
-    writer, told = world.segment(world.one, b"a"), list[bool]()
-    world.one.store.when_fenced(lambda: told.append(True))
+    writer, told = world.segment(world.one, b"a"), list[StorageError]()
+    world.one.store.when_ended(told.append)
     world.do(world.other.store.end_session(world.one.store.session))
     assert isinstance(world.append(writer, b"b")[0], Fenced)
-    assert told == [True]
+    assert len(told) == 1 and isinstance(told[0], Fenced)
     assert isinstance(world.one.store.trouble, Fenced)
     assert world.one.store.is_failing
     with pytest.raises(StorageError):
@@ -301,13 +301,19 @@ def test_a_process_that_was_ended_is_told(world: World) -> None:
 
 
 def test_a_process_that_was_ended_settles_nothing(world: World) -> None:
-    writer = world.segment(world.one, b"a")
+    writer, told = world.segment(world.one, b"a"), list[StorageError]()
+    world.one.store.when_ended(told.append)
     before = world.record(world.one)
     fenced = replace(before, state=SessionState.FENCED)
     world.do(world.metadata.put(key_of(1), fenced.encode()))
     with pytest.raises(Fenced):
         world.do(world.one.store.settle())
     assert world.record(world.one) == fenced
+    assert not told
+    world.do(writer.seal())
+    world.clock.advance(11)  # it wants to write sealed segments to packs
+    world.settle()
+    assert len(told) == 1 and isinstance(told[0], Fenced)
     world.do(world.other.store.end_session(1))
     assert world.entries(world.other, writer.segment) == [b"a"]
 

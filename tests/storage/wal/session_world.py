@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from fakes.faulty_objects import Fault, FaultyObjects
 from fakes.world import ManualClock, ManualPromise, ManualTimer, start
-from magnetar_storage.errors import AccessDenied, Fenced, Unavailable
+from magnetar_storage.errors import AccessDenied, Fenced, StorageError, Unavailable
 from magnetar_storage.objects.creation import NONCE_BYTES
 from magnetar_storage.objects.interfaces import Objects
 from magnetar_storage.runtime.execution import Cause
@@ -185,8 +185,8 @@ class Writer(Process):
             may_confirm=lambda: world.clock.uptime() < world.lease_ends,
             after_slot=self._stored,
         )  # fmt: skip
-        self.slots.when_fenced(self._fenced)
-        self.fenced = 0
+        self.slots.when_ended(self._ended)
+        self.ended = 0
         self.appended: list[Run] = []
         self.reported: list[bool] = []
         """For each append, whether it was reported as durable."""
@@ -236,10 +236,12 @@ class Writer(Process):
         self.runs_below.append(self.runs_below[-1] + len(stored.encoded.places))
         assert SESSION.name(stored.number) in self._world.objects.names()
 
-    def _fenced(self) -> None:
-        self.fenced += 1
-        assert self.fenced == 1
+    def _ended(self, error: StorageError) -> None:
+        self.ended += 1
+        assert self.ended == 1
         assert len(self.reported) == len(self.appended), "runs are failed before the session ends"
+        if not isinstance(error, Fenced):
+            return
         lease_has_ended = self._world.clock.uptime() >= self._world.lease_ends
         assert self._world.objects.fences or lease_has_ended, "the writer has fenced itself"
 

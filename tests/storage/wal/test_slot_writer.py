@@ -6,7 +6,7 @@ import pytest
 
 from fakes.faulty_objects import Fault, FaultyObjects
 from fakes.world import InlineWorker, ManualClock, QueuedWorker, run, start
-from magnetar_storage.errors import AccessDenied, Fenced, LogClosed, Unavailable
+from magnetar_storage.errors import AccessDenied, Fenced, LogClosed, StorageError, Unavailable
 from magnetar_storage.identity import UNKNOWN
 from magnetar_storage.interfaces import SegmentKind, SegmentOrigin
 from magnetar_storage.local import segment_origin
@@ -258,8 +258,8 @@ def test_a_store_that_stays_away_ends_the_writer_after_the_limit() -> None:
     for _ in range(3):
         world.append(ROUND_BYTES)
     world.append()
-    fenced: list[None] = []
-    world.writer.when_fenced(lambda: fenced.append(None))
+    ended: list[StorageError] = []
+    world.writer.when_ended(ended.append)
     world.clock.advance(LIMITS.give_up_seconds - 1)
     assert world.reported == []
     assert isinstance(world.writer.trouble, Unavailable)
@@ -272,7 +272,7 @@ def test_a_store_that_stays_away_ends_the_writer_after_the_limit() -> None:
         " read wal/00000001/000000000000: 503: nothing takes place"
     )
     assert isinstance(error, Unavailable)
-    assert fenced == []
+    assert ended == [error]
     requests = len(world.objects.log)
     world.append()
     world.clock.pump()
@@ -327,7 +327,7 @@ def test_a_fence_fails_everything_from_there_on() -> None:
     world = World(uploads=2)
     world.put_fence(1)
     fenced: list[int] = []
-    world.writer.when_fenced(lambda: fenced.append(len(world.reported)))
+    world.writer.when_ended(lambda error: fenced.append(len(world.reported)))
     for _ in range(4):
         world.append(ROUND_BYTES)
     world.clock.pump()
@@ -350,7 +350,7 @@ def test_a_fence_fails_everything_from_there_on() -> None:
     assert world.failed() == [0, 1, 2, 3, 4]
     assert world.writer.pending_bytes == 0
     again: list[None] = []
-    world.writer.when_fenced(lambda: again.append(None))
+    world.writer.when_ended(lambda error: again.append(None))
     assert again == [None]
     assert fenced == [4]
 
@@ -384,7 +384,7 @@ def test_a_fence_ends_a_pause() -> None:
 def test_nothing_is_reported_behind_the_end_of_the_lease() -> None:
     world = World(uploads=2)
     fenced: list[None] = []
-    world.writer.when_fenced(lambda: fenced.append(None))
+    world.writer.when_ended(lambda error: fenced.append(None))
     world.append(ROUND_BYTES)
     world.append(ROUND_BYTES)
     world.clock.pump()

@@ -51,7 +51,7 @@ class Load:
         self.has_ended = asyncio.Event()
         self.appended = 0
         self.durable = 0
-        writer.when_fenced(self.has_ended.set)
+        writer.when_ended(lambda error: self.has_ended.set())
         for _ in range(UNREPORTED):
             self._append()
 

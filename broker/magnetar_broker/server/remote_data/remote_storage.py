@@ -29,6 +29,7 @@ from magnetar_broker.server.remote_data.belonging import PROBES, belong, id_in
 from magnetar_broker.server.remote_data.leadership import Leadership, lead
 from magnetar_broker.server.runtime.ports import PortNumbers
 from magnetar_broker.server.runtime.process_runtime import ProcessRuntime
+from magnetar_storage.errors import StorageError
 from magnetar_storage.identity import Identity
 from magnetar_storage.interfaces import MetadataStore
 from magnetar_storage.local.recovery import Finding
@@ -211,11 +212,16 @@ class RemoteStorage:
             identity=lambda: identity,
             observe=partial(_observe, journal),
         )
-        store.when_fenced(partial(self._lost, "another broker has taken over its data"))
+        store.when_ended(self.log_ended)
         return store
 
     def _begin_to_stop(self) -> None:
         self._stops = True
+
+    def log_ended(self, error: StorageError) -> None:
+        """End this process, which can store nothing any more: a standby can."""
+        # promise: a broker whose log has failed makes room for a standby
+        self._lost(f"nothing can be added to its log any more: {error}")
 
     def _lost(self, why: str) -> None:
         """End this process at once: another broker may serve the data now."""
