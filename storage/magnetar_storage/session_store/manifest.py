@@ -23,6 +23,8 @@ ROW: Final = Struct("<QQQQII")
 EXTENT: Final = Struct("<QQQ")
 """pack, offset, bytes."""
 CRC: Final = Struct("<I")
+EMPTY_BYTES: Final = HEAD.size + CRC.size
+"""The size of a manifest without rows."""
 
 
 class Extent(NamedTuple):

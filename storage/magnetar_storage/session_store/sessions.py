@@ -5,12 +5,19 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 
-from magnetar_storage.errors import BadVersion, Corrupt, Fenced, NoObject, Unavailable
+from magnetar_storage.errors import (
+    BadVersion,
+    Corrupt,
+    Fenced,
+    Incomplete,
+    NoObject,
+    Unavailable,
+)
 from magnetar_storage.interfaces import ABSENT, Guard, MetadataStore, SegmentId, Version
 from magnetar_storage.objects.interfaces import Objects
 from magnetar_storage.runtime.execution import Clock, Worker
 from magnetar_storage.runtime.mutex import KeyedMutex
-from magnetar_storage.session_store import manifest, packs
+from magnetar_storage.session_store import manifest, older_metadata, packs
 from magnetar_storage.session_store.manifest import SegmentRow
 from magnetar_storage.session_store.session_ids import SESSIONS, first_above
 from magnetar_storage.session_store.session_record import (
@@ -21,6 +28,7 @@ from magnetar_storage.session_store.session_record import (
     number_of,
 )
 from magnetar_storage.session_store.settled_files import ObjectNames, SettledFiles
+from magnetar_storage.wal.requests import patiently_in
 
 
 class Session:
@@ -63,6 +71,7 @@ class Sessions:
         self._objects = objects
         self._names = names
         self._worker = worker
+        self._clock = clock
         self._metadata = metadata
         self._guard = guard
         self._files = files
@@ -73,13 +82,24 @@ class Sessions:
         """The number of the session of this process."""
 
     async def begin(self, owner: str) -> Session:
-        """Create the record of a new session, with a number that no session has had."""
+        """Create the record of a new session, with a number that no session has had.
+
+        `Incomplete` if the metadata does not know a session that has objects.
+        """
+        # In this order: a record is there before the objects of its session.
+        logs = partial(older_metadata.newest_log, self._objects, self._names.prefix)
+        newest = await patiently_in(self._worker, self._clock, logs)
         number = max(await self._numbers(), default=0)
+        # promise: the number of a session that died is not given again, with older metadata
+        if newest > number:
+            raise _older(number, newest)
         record = SessionRecord(owner=owner)
         while True:
             number += 1
             if number >= SESSIONS:
                 raise Unavailable(f"all {SESSIONS - 1} numbers of sessions were used")
+            if await self._is_used(number):
+                continue  # by another process, which was faster
             try:
                 # promise[ABSENT -> None]: no two processes have the same session
                 version = await self._metadata.put(
@@ -131,7 +151,7 @@ class Sessions:
                     # Another process has written the next one, and deleted this one.
                     again = await self._metadata.get(key_of(number))
                     if again is not None and again.version == found.version:
-                        raise Unavailable(f"the segments of session {number}: {error}") from error
+                        raise _no_manifest(number, error) from error
                     continue
                 return session
 
@@ -274,6 +294,16 @@ class Sessions:
         else:
             await self.delete_objects(session, [number])
 
+    async def _is_used(self, number: int) -> bool:
+        """Return whether there are segments of a session, which must have a record then."""
+        packed = partial(older_metadata.has_objects, self._objects, self._names.directory(number))
+        if not await patiently_in(self._worker, self._clock, packed):
+            return False
+        # promise: the number of a session that was closed is not given again, with older metadata
+        if await self._metadata.get(key_of(number)) is None:
+            raise _older(number - 1, number)
+        return True
+
     async def _numbers(self) -> list[int]:
         """Return the numbers of all sessions, in order."""
         found: list[int] = []
@@ -305,3 +335,18 @@ class Sessions:
 
     def _whole(self, name: str) -> bytes:
         return self._objects.read(name, 0, self._objects.size(name))
+
+
+def _older(known: int, found: int) -> Incomplete:
+    return Incomplete(
+        f"the metadata is older than the objects: it knows sessions up to {known}, and there are"
+        f" objects of session {found}: {older_metadata.REMEDY}"
+    )
+
+
+def _no_manifest(number: int, error: NoObject) -> Unavailable:
+    return Unavailable(
+        f"the object that lists the segments of session {number} is missing ({error}): the metadata"
+        " is older than the objects, or the object was lost. Restore the newer metadata, or put the"
+        " object back from the versions of the bucket, as docs/cluster.md describes"
+    )

@@ -23,11 +23,11 @@ class ObjectNames:
 
     def __init__(self, prefix: str) -> None:
         """`prefix` is empty, or ends with `/`."""
-        self._prefix = prefix
+        self.prefix = prefix
 
     def directory(self, session: int) -> str:
         """Return the beginning of the names of a session's objects."""
-        return f"{self._prefix}sessions/{session:06x}/"
+        return f"{self.prefix}sessions/{session:06x}/"
 
     def of(self, session: int, number: int) -> str:
         """Return the name of a pack or manifest."""
@@ -40,7 +40,7 @@ class ObjectNames:
     @property
     def quarantine(self) -> str:
         """The beginning of the names of copies of damaged entries."""
-        return f"{self._prefix}quarantine/"
+        return f"{self.prefix}quarantine/"
 
 
 class SettledFiles:

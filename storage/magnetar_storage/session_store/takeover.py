@@ -7,9 +7,10 @@ Any number of processes may do this at a time, and each may stop anywhere.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
-from magnetar_storage.errors import Corrupt, NoObject, Unavailable
+from magnetar_storage.errors import Corrupt, Incomplete, NoObject, Unavailable
 from magnetar_storage.interfaces import SegmentId
 from magnetar_storage.local.checkpoint import Flush, Row
 from magnetar_storage.local.record import Buffers
@@ -18,6 +19,7 @@ from magnetar_storage.runtime.execution import Clock, Worker
 from magnetar_storage.runtime.mutex import KeyedMutex
 from magnetar_storage.session_store.manifest import SegmentRow
 from magnetar_storage.session_store.memory import CONTROL, Change, ChangeKind
+from magnetar_storage.session_store.older_metadata import REMEDY, contradiction
 from magnetar_storage.session_store.packs import PACK_BYTES
 from magnetar_storage.session_store.session_record import SessionRecord, SessionState
 from magnetar_storage.session_store.sessions import Session, Sessions
@@ -26,6 +28,7 @@ from magnetar_storage.session_store.settling import EMPTY, Packing
 from magnetar_storage.wal.discarding import discard
 from magnetar_storage.wal.fence import fence
 from magnetar_storage.wal.reading import read_slots
+from magnetar_storage.wal.requests import patiently_in
 from magnetar_storage.wal.session import WalSession
 from magnetar_storage.wal.slot import RecordPlace, Slot
 
@@ -144,7 +147,7 @@ class Takeover:
         """End a session, whose process may still run; durable on return.
 
         Nothing is reported as durable behind the end any more, and nothing else than this changes
-        the record's trim point.
+        the record's trim point.  `Incomplete` if the record is older than the objects.
         """
 
         def fenced(record: SessionRecord) -> SessionRecord | None:
@@ -153,18 +156,39 @@ class Takeover:
 
         # promise: the trim point does not move while the end of the log is looked for
         await self._sessions.change(session, fenced)
-        if session.record.state is not SessionState.FENCED or session.record.end is not None:
+        if not _lacks_end(session.record):
             return
+        await self._refuse_older_metadata(session)
+        if not _lacks_end(session.record):
+            return  # another process was faster
         end = await fence(
             self._objects, self._workers, self._clock, self._wal(session), session.record.trim,
             self._new_nonce,
         )  # fmt: skip
 
         def ended(record: SessionRecord) -> SessionRecord | None:
-            is_known = record.state is not SessionState.FENCED or record.end is not None
-            return None if is_known else replace(record, end=end)
+            return replace(record, end=end) if _lacks_end(record) else None
 
         await self._sessions.change(session, ended)
+
+    async def _refuse_older_metadata(self, session: Session) -> None:
+        """Raise `Incomplete` if the objects show that the record is an older one."""
+        record = session.record
+        job = partial(
+            contradiction, self._objects, self._wal(session),
+            self._names.directory(session.number), record.trim, record.manifest, SLOTS_BEHIND,
+        )  # fmt: skip
+        found = await patiently_in(self._workers[0], self._clock, job)
+        if found is None:
+            return
+        # Another process may have settled the session meanwhile, and deleted its log.
+        await self._sessions.refresh(session)
+        # promise: a takeover with older metadata deletes nothing
+        if _lacks_end(session.record):
+            raise Incomplete(
+                f"the metadata is older than the objects of session {session.number}: {found}:"
+                f" {REMEDY}"
+            )
 
     async def settle(self, session: Session) -> bool:
         """Settle a session that is fenced; return whether this call did.
@@ -247,6 +271,11 @@ class Takeover:
 
     def _wal(self, session: Session) -> WalSession:
         return WalSession(self._prefix, session.number)
+
+
+def _lacks_end(record: SessionRecord) -> bool:
+    """Return whether the end of the log of a session must be found."""
+    return record.state is SessionState.FENCED and record.end is None
 
 
 def _unreadable(session: Session, number: int, error: Corrupt | NoObject) -> Exception:

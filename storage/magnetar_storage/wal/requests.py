@@ -62,6 +62,15 @@ async def patiently(
         answer = again()
 
 
+async def patiently_in(worker: Worker, clock: Clock, job: Callable[[], T]) -> T:
+    """Return the result of a job in a worker, as `patiently` does within `LIMIT_SECONDS`."""
+
+    def ask() -> Answer[T]:
+        return Answer(worker, job)
+
+    return await patiently(clock, LIMIT_SECONDS, ask(), ask)
+
+
 class LookAhead(Generic[T]):
     """Results of a job for each of consecutive slots, in order; as many ahead as there are workers.
 

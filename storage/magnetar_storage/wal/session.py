@@ -15,6 +15,16 @@ class WalSession(NamedTuple):
     number: int
     """The number of the session; never that of another one."""
 
+    @property
+    def directory(self) -> str:
+        """The beginning of the names of its objects."""
+        return f"{self.prefix}wal/{self.number:08x}/"
+
     def name(self, slot: int) -> str:
         """Return the name of the object of a slot."""
-        return f"{self.prefix}wal/{self.number:08x}/{slot:012x}"
+        return f"{self.directory}{slot:012x}"
+
+
+def session_in(prefix: str, name: str) -> int:
+    """Return the number of the session in the name of an object of its log."""
+    return int(name.removeprefix(f"{prefix}wal/").partition("/")[0], 16)

@@ -534,7 +534,7 @@ def test_the_record_of_the_last_session_stays(world: World) -> None:
 
 def test_a_start_does_without_forgetting_if_that_fails(world: World) -> None:
     world.do(world.one.store.close())
-    world.fail("list")
+    world.fail("list", "sessions/000001/")
     third = world.start()
     world.settle()
     assert ["cannot be deleted" in finding.text for finding in third.findings] == [True]
