@@ -44,6 +44,8 @@ class Session:
         """The segments in packs that were not deleted."""
         self.users: Counter[int] | None = None
         """The number of segments in each pack; None until it is needed."""
+        self.ids_written = 0
+        """The ids of deleted segments in all changes of the record since its manifest."""
         self.pack_bytes: dict[int, int] = {}
         """The sizes of the packs that this process has written."""
         self.objects: set[int] = set()
@@ -213,6 +215,7 @@ class Sessions:
         """Use the rows of the manifest that the record names now."""
         before, session.manifest = session.rows, session.record.manifest
         session.users = None
+        session.ids_written = 0
         for segment in before.keys() - rows.keys():
             self._files.drop(segment)
         session.rows = rows
@@ -264,14 +267,14 @@ class Sessions:
         for segment in session.record.deleted & session.rows.keys():
             self.drop(session, segment)
 
-    def needless(self, session: Session, row: SegmentRow) -> set[int]:
-        """Return the packs of a segment that was dropped which no other segment needs."""
+    def needless(self, session: Session, rows: Iterable[SegmentRow]) -> set[int]:
+        """Return the packs of segments that were dropped which no other segment needs."""
         if session.users is None:
             # Once for all segments: many are deleted one after the other.
             session.users = Counter()
             for each in session.rows.values():
                 session.users.update(manifest.packs_of([each]))
-        return {pack for pack in manifest.packs_of([row]) if not session.users[pack]}
+        return {pack for pack in manifest.packs_of(rows) if not session.users[pack]}
 
     async def shorten(self, session: Session) -> None:
         """Replace the manifest of a settled session by one without the deleted segments.
@@ -289,7 +292,7 @@ class Sessions:
 
         await self.change(session, shortened)
         if session.record.manifest == number:
-            session.manifest = number
+            session.manifest, session.ids_written = number, 0
             await self.delete_unlisted(session, rows)
         else:
             await self.delete_objects(session, [number])

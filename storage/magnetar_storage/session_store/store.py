@@ -12,7 +12,6 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequen
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Final
 
 from magnetar_storage.errors import Corrupt, Fenced, NoSegment, StorageError, Unavailable
 from magnetar_storage.interfaces import (
@@ -28,6 +27,7 @@ from magnetar_storage.local.segment_writer import LocalReader, LocalSegment
 from magnetar_storage.objects.interfaces import Objects
 from magnetar_storage.runtime.execution import Clock, Worker
 from magnetar_storage.session_store import aside
+from magnetar_storage.session_store.deleting import Deletions
 from magnetar_storage.session_store.foreign_reader import ForeignReader
 from magnetar_storage.session_store.manifest import SegmentRow
 from magnetar_storage.session_store.own_session import OwnSession
@@ -37,9 +37,6 @@ from magnetar_storage.session_store.session_writer import SessionWriter
 from magnetar_storage.session_store.sessions import Session, Sessions
 from magnetar_storage.session_store.settled_files import ObjectNames, ReadLane, lane_of
 from magnetar_storage.session_store.takeover import SLOTS_BEHIND, Takeover
-
-MOST_DELETED: Final = 256
-"""The deleted segments in the record of a settled session at which its manifest is replaced."""
 
 
 class SessionStore:
@@ -66,6 +63,7 @@ class SessionStore:
         self._worker = worker
         self._clock = clock
         self._report = report
+        self._deletions = Deletions(sessions, clock, self._bury_if_empty)
         self._settled: set[int] = set()
         """The sessions that this process has settled: it checks their segments for damage."""
 
@@ -171,24 +169,7 @@ class SessionStore:
         if self._is_own(segment):
             await self._own.delete(segment)
             return
-        session = await self._sessions.load(session_of(segment))
-        if session is None:
-            return
-        is_settled = session.record.state is SessionState.SETTLED
-        row = session.rows.get(segment)
-        if session.record.state is SessionState.GONE or (is_settled and row is None):
-            return
-
-        def deleted(record: SessionRecord) -> SessionRecord:
-            others = {n: at_ms for n, at_ms in record.aside.items() if n != segment}
-            return replace(record, deleted=record.deleted | {segment}, aside=others)
-
-        await self._sessions.change(session, deleted)
-        if session.manifest != session.record.manifest:
-            await self._sessions.load(session.number)  # it was settled meanwhile, elsewhere
-        self._sessions.drop_deleted(session)
-        if session.record.state is SessionState.SETTLED and row is not None:
-            await self._free(session, row)
+        await self._deletions.delete(session_of(segment), [segment])
 
     async def segments(self) -> AsyncIterator[SegmentId]:
         own = self._own
@@ -229,14 +210,17 @@ class SessionStore:
         quarantine = self._names.quarantine
         job = partial(aside.delete_damaged, self._objects, quarantine, before_ms)
         await self._worker.run(job)
-        expired: list[SegmentId] = []
-        for session in [self._own.session, *await self._all_settled()]:
-            record = session.record
-            expired += [n for n, at_ms in record.aside.items() if at_ms < before_ms]
-        for number in expired:
+        own = _expired(self._own.session, before_ms)
+        for number in own:
             await self.delete(number)
-        gone = [number for number in expired if self._is_own(number)]
-        await self._sessions.change(self._own.session, partial(_without_aside, gone))
+        await self._sessions.change(self._own.session, partial(_without_aside, own))
+        expired = own
+        for session in await self._all_settled():
+            found = _expired(session, before_ms)
+            for number in found:
+                self._lane(number).finished.pop(number)
+            await self._deletions.delete(session.number, found)
+            expired = [*expired, *found]
         return expired
 
     async def keep_damaged(self, entries: Sequence[DamagedEntries], why: str) -> None:
@@ -336,14 +320,6 @@ class SessionStore:
         text = f"segment {segment}: not set aside any more, because a topic lists it"
         self._report(Finding(segment_file.file_name(segment), 0, text, segment))
 
-    async def _free(self, session: Session, row: SegmentRow) -> None:
-        """Delete the packs of a deleted segment that no other segment needs."""
-        if await self._bury_if_empty(session):
-            return
-        await self._sessions.delete_objects(session, self._sessions.needless(session, row))
-        if len(session.record.deleted) >= MOST_DELETED:
-            await self._sessions.shorten(session)
-
     async def _bury_if_empty(self, session: Session) -> bool:
         """Delete all objects of a settled session without segments, except for its fence."""
         record = session.record
@@ -358,6 +334,11 @@ class SessionStore:
         record = session.record
         await self._sessions.delete_all_objects(session)
         await self._takeover.discard(session, record.discarded, record.trim + SLOTS_BEHIND)
+
+
+def _expired(session: Session, before_ms: int) -> list[SegmentId]:
+    """Return the segments of a session that were set aside before a time."""
+    return [number for number, at_ms in session.record.aside.items() if at_ms < before_ms]
 
 
 def _with_aside(moved: Mapping[SegmentId, int], record: SessionRecord) -> SessionRecord:

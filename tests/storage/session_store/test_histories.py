@@ -20,7 +20,7 @@ from fakes.unreliable_metadata import Fate, UnreliableMetadata
 from fakes.world import ManualClock, ManualPromise, start
 from magnetar_storage.errors import StorageError
 from magnetar_storage.interfaces import ABSENT, Sealed, SegmentWriter, Version
-from magnetar_storage.session_store import store
+from magnetar_storage.session_store import deleting
 
 STEPS = 600
 
@@ -31,7 +31,7 @@ TOPICS = ("/topics/a", "/topics/b", "/topics/c")
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Limits so low that a few segments exceed them."""
-    monkeypatch.setattr(store, "MOST_DELETED", 2)
+    monkeypatch.setattr(deleting, "MOST_DELETED", 2)
 
 
 class Book:

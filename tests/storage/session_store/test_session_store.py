@@ -12,7 +12,6 @@ from fakes.unreliable_metadata import Fate, UnreliableMetadata
 from fakes.world import ManualClock, start
 from magnetar_storage.errors import Corrupt, Fenced, NoSegment, StorageError, Unavailable
 from magnetar_storage.interfaces import DamagedEntries, SegmentWriter
-from magnetar_storage.session_store import store
 from magnetar_storage.session_store.limits import SessionLimits
 from magnetar_storage.session_store.session_record import (
     SessionRecord,
@@ -140,7 +139,7 @@ def test_a_pack_goes_with_its_last_segment(world: World) -> None:
 def test_a_manifest_is_replaced_when_much_of_it_was_deleted(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store, "MOST_DELETED", 3)
+    monkeypatch.setattr("magnetar_storage.session_store.deleting.MOST_DELETED", 3)
     segments = [world.segment(world.one, b"%d" % n).segment for n in range(8)]
     world.do(world.one.store.close())
     before = world.record(world.one).manifest
