@@ -293,7 +293,10 @@ class Settling:
             await self.settle(whole)
         except StorageError as found:
             error = found
-        self._is_begun, self._error = False, error
+        finally:
+            # promise: also after a defect there are further attempts
+            self._is_begun = False
+        self._error = error
         if error is not None:
             self._report("packs of segments", error)
             self._whole |= whole

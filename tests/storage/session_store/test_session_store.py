@@ -385,6 +385,25 @@ def test_a_change_that_seemed_to_fail_loses_nothing(world: World) -> None:
     assert world.entries(world.other, sealed.segment) == [b"b"]
 
 
+def test_after_a_defect_packs_are_written_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def upload(name: str, size: int, read: object) -> None:
+        raise ValueError("a defect")
+
+    first = world.segment(world.one, b"a")
+    world.do(first.seal())
+    with monkeypatch.context() as broken:
+        broken.setattr(world.objects, "upload", upload)
+        with pytest.raises(ValueError, match="a defect"):
+            world.clock.advance(SMALL.sealed_seconds)
+            world.settle()
+    world.do(world.segment(world.one, b"b").seal())
+    world.clock.advance(SMALL.sealed_seconds)
+    world.settle()
+    assert world.do(world.other.store.recover(first.segment)).entries == 1
+
+
 def slot_with(world: World, text: bytes) -> str:
     """Return the name of the slot that has a payload."""
     (name,) = (
