@@ -65,7 +65,8 @@ class SessionStore:
         self._report = report
         self._deletions = Deletions(sessions, clock, self._bury_if_empty)
         self._settled: set[int] = set()
-        """The sessions that this process has settled: it checks their segments for damage."""
+        """The sessions whose segments this process checks for damage: those that it has settled, or
+        adopted."""
 
     @property
     def session(self) -> int:
@@ -121,6 +122,21 @@ class SessionStore:
                     await self._sessions.forget(session)
         except StorageError as error:
             text = f"what ended sessions have left cannot be deleted at present: {error}"
+            self._report(Finding("sessions", 0, text))
+
+    async def adopt_settled(self) -> None:
+        """Check the segments of all settled sessions for damage, and delete what crashes left.
+
+        For the only process that serves the data, behind `end_session`; it need not wait for this.
+        """
+        try:
+            settled = await self._sessions.in_state(SessionState.SETTLED)
+            # promise: segments of former processes are checked for damage
+            self._settled.update(settled)
+            for number in settled:
+                await self._adopt(number)
+        except StorageError as error:
+            text = f"what former processes have left is not cleaned up at present: {error}"
             self._report(Finding("sessions", 0, text))
 
     async def settle(self) -> None:
@@ -238,7 +254,9 @@ class SessionStore:
 
         def settled(record: SessionRecord) -> SessionRecord | None:
             is_open = record.state is SessionState.OPEN
-            return replace(record, state=SessionState.SETTLED) if is_open else None
+            if not is_open:
+                return None
+            return replace(record, state=SessionState.SETTLED, discarded=record.trim)
 
         await self._sessions.change(own, settled)
         await self._bury_if_empty(own)
@@ -300,6 +318,18 @@ class SessionStore:
         if await self._takeover.settle(session):
             self._settled.add(session.number)
         await self._bury_if_empty(session)
+
+    async def _adopt(self, number: int) -> None:
+        async with self._deletions.turn(number):
+            session = await self._sessions.load(number)
+            if session is None or session.record.state is not SessionState.SETTLED:
+                return
+            if await self._bury_if_empty(session):
+                return
+            await self._takeover.clean_objects(session)
+            # promise: slots that a crash has left are deleted
+            if session.record.discarded < session.record.trim:
+                await self._takeover.clean_log(session)
 
     async def _all_settled(self) -> list[Session]:
         """Load the sessions that nobody changes any more."""

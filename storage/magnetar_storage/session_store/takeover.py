@@ -199,7 +199,8 @@ class Takeover:
             await self._sessions.load(session.number)
             await self.fence(session)
             if session.record.state is SessionState.FENCED and await self._replay(session):
-                await self._clean(session)
+                await self.clean_objects(session)
+                await self.clean_log(session)
                 return True
             # Another caller or process was faster: the rows are those of its manifest.
             await self._sessions.load(session.number)
@@ -250,15 +251,21 @@ class Takeover:
         await self._sessions.delete_unlisted(session, rows)
         return True
 
-    async def _clean(self, session: Session) -> None:
-        """Delete what the dead process has left behind: slots, and objects without a record."""
+    async def clean_objects(self, session: Session) -> None:
+        """Delete the objects of a settled session that its manifest does not list.
+
+        No other process may be writing a manifest of the session meanwhile.
+        """
         for name in await self._sessions.object_names(session):
             # Nobody can list an object any more that this process has not listed.
             session.objects.add(self._names.number_of(name))
         await self._sessions.delete_unlisted(session, session.rows)
+
+    async def clean_log(self, session: Session) -> None:
+        """Delete the slots that a dead process has left of a settled session."""
         record = session.record
-        assert record.end is not None
-        await self.discard(session, record.discarded, record.end + SLOTS_BEHIND)
+        behind = 0 if record.end is None else SLOTS_BEHIND
+        await self.discard(session, record.discarded, record.trim + behind)
 
         def discarded(record: SessionRecord) -> SessionRecord:
             return replace(record, discarded=record.trim)

@@ -125,6 +125,7 @@ class RemoteStorage:
             for number, former in (await store.open_sessions()).items():
                 logger.info("taking over what %s has left (session %d)", former, number)
                 await store.end_session(number)
+            process.tasks.spawn(store.adopt_settled())
             process.phases.end("sessions of former brokers")
             guarded = GuardedMetadata(metadata, leadership.guard)
             engine = engine_of(
