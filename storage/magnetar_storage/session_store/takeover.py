@@ -220,7 +220,7 @@ class Takeover:
                 if session.record.state is not SessionState.FENCED:
                     return False  # another process has settled it, and discards the log
                 # promise: a slot that is missing is not taken for one without entries
-                raise _unreadable(session, number, slot)
+                raise _unreadable(self._wal(session), number, slot)
             replay.take(slot)
             if replay.waiting_bytes >= PACK_BYTES:
                 await self._packing.write(session, replay.rows, *replay.flushes())
@@ -285,10 +285,14 @@ def _lacks_end(record: SessionRecord) -> bool:
     return record.state is SessionState.FENCED and record.end is None
 
 
-def _unreadable(session: Session, number: int, error: Corrupt | NoObject) -> Exception:
-    if isinstance(error, Corrupt):
-        return error
-    return Unavailable(
-        f"slot {number} of the log of session {session.number} is missing, and so are entries that"
-        f" were acknowledged: put the object back from a copy of it ({error})"
+def _unreadable(log: WalSession, number: int, error: Corrupt | NoObject) -> Exception:
+    """Return the error for a slot without which no topic can start: it says what to do."""
+    lost = (
+        "It has entries of any number of topics, acknowledged within a moment, and without it those"
+        " that came later cannot be used. Put the object back from the versions of the bucket,"
+        " under the same name, and start the broker again, as docs/cluster.md describes"
     )
+    of = f"slot {number} of the log of session {log.number}"
+    if isinstance(error, Corrupt):
+        return replace(error, why=f"{error.why}. It is {of}. {lost}")
+    return Unavailable(f"object {log.name(number)} is missing, {of}. {lost}")

@@ -375,11 +375,14 @@ def test_a_session_whose_slot_is_missing_is_not_settled(world: World) -> None:
     fenced = replace(world.record(world.one), state=SessionState.FENCED, end=end)
     world.do(world.metadata.put(key_of(1), fenced.encode()))
     world.objects.delete(name)
-    with pytest.raises(Unavailable, match="is missing"):
+    with pytest.raises(Unavailable, match=f"object {name} is missing, slot ") as missing:
         world.do(world.other.store.end_session(1))
     world.objects.put(name, b"rot" + content)
-    with pytest.raises(Corrupt):
+    with pytest.raises(Corrupt, match=f"^{name} at byte ") as damaged:
         world.do(world.other.store.recover(writer.segment))
+    for caught in (missing, damaged):
+        assert "Put the object back from the versions of the bucket" in str(caught.value)
+        assert "acknowledged" in str(caught.value)
     world.objects.put(name, content)
     assert world.do(world.other.store.recover(writer.segment)).entries == 2
 
