@@ -5,6 +5,9 @@ from typing import Final
 
 from magnetar_storage.wal.slot_writer import WalLimits
 
+SLOTS_BEHIND: Final = 64
+"""The slots behind the end of a session that its writer may have stored, at most."""
+
 
 @dataclass(frozen=True)
 class SessionLimits:
@@ -30,6 +33,11 @@ class SessionLimits:
     """The bytes that are kept of what was read ahead, for all threads together."""
     loaded_segments: int = 1024
     """The number of indexes of segments in packs that are kept in memory."""
+
+    def __post_init__(self) -> None:
+        # promise: a takeover finds all slots that a process may have stored behind its end
+        if self.wal.unreported_slots > SLOTS_BEHIND:
+            raise ValueError(f"unreported_slots is more than {SLOTS_BEHIND}")
 
 
 DEFAULT: Final = SessionLimits()

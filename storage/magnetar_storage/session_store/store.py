@@ -29,6 +29,7 @@ from magnetar_storage.runtime.execution import Clock, Worker
 from magnetar_storage.session_store import aside
 from magnetar_storage.session_store.deleting import Deletions
 from magnetar_storage.session_store.foreign_reader import ForeignReader
+from magnetar_storage.session_store.limits import SLOTS_BEHIND
 from magnetar_storage.session_store.manifest import SegmentRow
 from magnetar_storage.session_store.own_session import OwnSession
 from magnetar_storage.session_store.session_ids import session_of
@@ -36,7 +37,7 @@ from magnetar_storage.session_store.session_record import SessionRecord, Session
 from magnetar_storage.session_store.session_writer import SessionWriter
 from magnetar_storage.session_store.sessions import Session, Sessions
 from magnetar_storage.session_store.settled_files import ObjectNames, ReadLane, lane_of
-from magnetar_storage.session_store.takeover import SLOTS_BEHIND, Takeover
+from magnetar_storage.session_store.takeover import Takeover
 
 
 class SessionStore:

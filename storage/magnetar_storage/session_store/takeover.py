@@ -8,7 +8,6 @@ Any number of processes may do this at a time, and each may stop anywhere.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final
 
 from magnetar_storage.errors import Corrupt, Incomplete, NoObject, Unavailable
 from magnetar_storage.interfaces import SegmentId
@@ -17,6 +16,7 @@ from magnetar_storage.local.record import Buffers
 from magnetar_storage.objects.interfaces import Objects
 from magnetar_storage.runtime.execution import Clock, Worker
 from magnetar_storage.runtime.mutex import KeyedMutex
+from magnetar_storage.session_store.limits import SLOTS_BEHIND
 from magnetar_storage.session_store.manifest import SegmentRow
 from magnetar_storage.session_store.memory import CONTROL, Change, ChangeKind
 from magnetar_storage.session_store.older_metadata import REMEDY, contradiction
@@ -31,9 +31,6 @@ from magnetar_storage.wal.reading import read_slots
 from magnetar_storage.wal.requests import patiently_in
 from magnetar_storage.wal.session import WalSession
 from magnetar_storage.wal.slot import RecordPlace, Slot
-
-SLOTS_BEHIND: Final = 64
-"""The slots behind the end of a session that its writer may have stored, at most."""
 
 
 @dataclass(slots=True)

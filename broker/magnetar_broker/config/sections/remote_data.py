@@ -73,7 +73,7 @@ class RemoteData:
         unit="KB",
     )
     magnetar_wal_uploads: int = setting(
-        Integer(1, 64),
+        Integer(1, 16),
         "Objects of the write-ahead log that are stored at the same time.",
         default=8,
     )

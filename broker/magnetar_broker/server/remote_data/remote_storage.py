@@ -54,6 +54,9 @@ MOST_REQUEST_SECONDS: Final = 3.0
 """The longest time for a request to the metadata, so that one without answer ends no lease."""
 SETTLED_PART: Final = 8
 """The part, 1/8, of what may wait in memory after which it is written to segments."""
+SLOTS_OF_UPLOAD: Final = 4
+"""The objects of the log for each upload that may wait for an earlier one: the others go on for that
+long while one is slow."""
 ALREADY_OBJECTS: Final = "the data of this broker is in a store of objects already"
 
 
@@ -259,6 +262,7 @@ def session_limits(settings: Settings) -> SessionLimits:
         wal=WalLimits(
             round_bytes=settings.magnetar_wal_object_size_kb << 10,
             linger_seconds=settings.magnetar_wal_linger_ms / 1000,
+            unreported_slots=SLOTS_OF_UPLOAD * settings.magnetar_wal_uploads,
         ),
         settle_bytes=most_bytes // SETTLED_PART,
         most_bytes=most_bytes,
