@@ -55,8 +55,7 @@ MOST_REQUEST_SECONDS: Final = 3.0
 SETTLED_PART: Final = 8
 """The part, 1/8, of what may wait in memory after which it is written to segments."""
 SLOTS_OF_UPLOAD: Final = 4
-"""The objects of the log for each upload that may wait for an earlier one: the others go on for that
-long while one is slow."""
+"""The objects of the log, for each upload, that may wait for an earlier one which is slow."""
 ALREADY_OBJECTS: Final = "the data of this broker is in a store of objects already"
 
 
