@@ -130,3 +130,26 @@ def test_objects_that_could_not_be_deleted_go_later() -> None:
     assert world.left() == []
     world.settle()
     assert world.objects.names() == []
+
+
+def test_what_another_process_deletes_meanwhile_does_not_come_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("magnetar_storage.session_store.deleting.MOST_DELETED", 3)
+    world = World(9)
+    other = world.start()
+    upload, theirs = world.objects.upload, list(world.segments[3:6])
+
+    def meanwhile(name: str, size: int, *more: object) -> None:
+        """Let the other process replace the manifest before this one does."""
+        if theirs:
+            deleting = [start(other.store.delete(theirs.pop())) for _ in range(3)]
+            while not all(each.done() for each in deleting):
+                assert world.clock.step() or any(thread.step() for thread in other.threads)
+        upload(name, size, *more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(world.objects, "upload", meanwhile)
+    world.delete(world.segments[:3])
+    assert not theirs
+    assert len(world.manifests) == 2
+    assert world.left() == world.segments[6:]
