@@ -6,11 +6,13 @@ objects that are older than the mark.  The copy itself never deletes objects of 
 """
 
 import logging
+from collections.abc import Collection
 from functools import partial
 from typing import Final
 
 from magnetar_broker.base.periodic_jobs import PeriodicJobs
 from magnetar_broker.expiry.listed_objects import ObjectAccess, listed_objects
+from magnetar_storage.errors import StorageError
 from magnetar_storage.interfaces import MetadataStore
 from magnetar_storage.tiered import own_objects
 
@@ -27,6 +29,8 @@ class SharedObjects:
         self._metadata = metadata
         self._access = access
         self._is_done = not access.formers
+        self._marked = set[tuple[str, str]]()
+        """The places and the formers whose objects there are marked: once is enough."""
 
     def register(self, jobs: PeriodicJobs) -> None:
         """Mark the objects soon after the start, if this directory is a copy."""
@@ -34,15 +38,18 @@ class SharedObjects:
             jobs.every(SHARE_SECONDS, SHARING, self.share)
 
     async def share(self) -> None:
-        """Mark the objects in all places that records name; `StorageError` if a place is away."""
+        """Mark the objects in all places that records name.
+
+        The first `StorageError` of a place is raised after all places were tried.
+        """
         if self._is_done:
             return
         listed = await listed_objects(self._metadata)
         if listed is None:
             return
         formers = [one for one in self._access.formers if _has_any(listed.names, one)]
-        for place in sorted(listed.places) if formers else ():
-            await self._access.worker.run(partial(self._share, place, formers))
+        if formers:
+            await self._mark(listed.places, formers)
         # promise: the marks are written before this directory forgets that it is a copy
         await self._access.forget_formers()
         self._is_done = True
@@ -53,9 +60,28 @@ class SharedObjects:
                 ", ".join(formers),
             )
 
-    def _share(self, place: str, formers: list[str]) -> None:
+    async def _mark(self, places: Collection[str], formers: Collection[str]) -> None:
+        """Mark the objects of `formers` that are not marked yet, in each place that is there."""
+        failed: StorageError | None = None
+        for place in sorted(places):
+            marks = [(place, one) for one in formers if (place, one) not in self._marked]
+            if not marks:
+                continue
+            try:
+                await self._access.worker.run(partial(self._share, place, marks))
+            except StorageError as error:
+                # The others cannot wait for a place that may never come back: until they are
+                # marked, the original deletes what is there.
+                failed = failed or error
+            else:
+                self._marked.update(marks)
+        if failed is not None:
+            raise failed
+
+    def _share(self, place: str, marks: Collection[tuple[str, str]]) -> None:
+        """Write the marks of one place.  Runs in a thread."""
         objects = self._access.open_place(place)
-        for former in formers:
+        for _, former in marks:
             own_objects.share(objects, former)
 
 

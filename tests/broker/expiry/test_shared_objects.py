@@ -15,11 +15,16 @@ DATA, MARK = "data", "data/about/shared"
 DAY_SECONDS = 86_400
 
 
-def original_and_copy() -> tuple[TieredWorld, TieredWorld]:
-    """Return a world of which three segments are objects, and a copy of it."""
+def original_and_copy(*places: str) -> tuple[TieredWorld, TieredWorld]:
+    """Return a world of which three segments are objects, and a copy of it.
+
+    The first segments are in `places`, one in each, the others in `PLACE`.
+    """
     original = TieredWorld()
     log = original.open()
     original.append(log, *numbered(0, 10))
+    for segment, place in zip(log.segments, places, strict=False):
+        assert original.do(log.offloading.copy(segment.id, place))
     original.move(log)
     original.do(log.close())
     return original, TieredWorld(original)
@@ -112,6 +117,25 @@ def test_the_mark_is_written_again_until_that_succeeds(fault: Fault) -> None:
     before = list(copy.objects.log)
     copy.do(sharing.share())
     assert copy.objects.log == before, "it is written once"
+
+
+@pytest.mark.parametrize("away", [PLACE, OTHER])
+def test_a_place_that_is_away_does_not_prevent_the_marks_of_others(away: str) -> None:
+    original, copy = original_and_copy(PLACE, OTHER)
+    sharing = shared(copy)
+    there = OTHER if away == PLACE else PLACE
+    copy.places[away].fault = lambda operation, name: Fault.LOST
+    with pytest.raises(Unavailable):
+        copy.do(sharing.share())
+    assert MARK in copy.places[there].names() and MARK not in copy.places[away].names()
+    assert copy.do(copy.metadata.get("/forgotten")) is None
+    before = list(copy.places[there].log)
+    copy.mend()
+    copy.do(sharing.share())
+    assert copy.do(copy.metadata.get("/forgotten")) is not None
+    assert copy.places[there].log == before, "a mark is written once"
+    trim(original)
+    assert reads_all(copy)
 
 
 def test_a_damaged_record_may_list_objects_elsewhere() -> None:
