@@ -1,18 +1,15 @@
 """The objects that the records of logs list, and the access of a process to them."""
 
-import logging
 from collections.abc import Awaitable, Callable, Iterator
 from typing import NamedTuple
 
 from magnetar_broker.base.metadata_keys import TOPICS, topic_of
-from magnetar_broker.expiry.orphans import NAMED, RECORDS
+from magnetar_broker.expiry.orphans import RECORDS
 from magnetar_storage.errors import Corrupt
 from magnetar_storage.interfaces import MetadataStore, SegmentCopy
 from magnetar_storage.log.log_record import LogRecord, is_unused
 from magnetar_storage.objects.interfaces import Objects
 from magnetar_storage.runtime.execution import Worker
-
-logger = logging.getLogger(__name__)
 
 
 class ObjectAccess(NamedTuple):
@@ -36,6 +33,8 @@ class ListedObjects(NamedTuple):
     names: set[str]
     """The names of the copies, whichever place they are in: no two objects have the same name, and
     one store may have several places."""
+    damaged: list[str]
+    """The topics whose records cannot be read, and may list any other objects."""
 
     def add(self, record: LogRecord) -> None:
         for copy in (*_copies(record), *record.copy_trash):
@@ -43,9 +42,9 @@ class ListedObjects(NamedTuple):
             self.names.add(copy.name)
 
 
-async def listed_objects(metadata: MetadataStore) -> ListedObjects | None:
-    """Return the copies in all records; None, with a warning, if one record cannot be read."""
-    listed, after, damaged = ListedObjects(set(), set()), "", list[str]()
+async def listed_objects(metadata: MetadataStore) -> ListedObjects:
+    """Return the copies in all records that can be read, and the topics of the others."""
+    listed, after = ListedObjects(set(), set(), []), ""
     while page := await metadata.read_under(TOPICS, after, RECORDS):
         for key, found in page:
             try:
@@ -54,15 +53,8 @@ async def listed_objects(metadata: MetadataStore) -> ListedObjects | None:
                 if not is_unused(found.value):
                     listed.add(LogRecord.decode(key, found.value))
             except Corrupt:
-                damaged.append(topic_of(key))
+                listed.damaged.append(topic_of(key))
         after = page[-1][0]
-    # promise: an object that a damaged record may list is not deleted
-    if damaged:
-        logger.warning(
-            "the metadata records of %s cannot be read: no object that they may list is deleted",
-            ", ".join(damaged[:NAMED]),
-        )
-        return None
     return listed
 
 

@@ -11,23 +11,18 @@ object: then nothing is deleted.  And a stray object is deleted only when a roun
 found it, since the metadata may be a wrong or an old copy, which somebody replaces.
 """
 
-import json
 import logging
 from collections.abc import Collection, Iterator
 from functools import partial
 from typing import Final
 
-from magnetar_broker.base.metadata_keys import POLICIES, namespace_of_policies
 from magnetar_broker.base.periodic_jobs import PeriodicJobs
 from magnetar_broker.config import Settings
-from magnetar_broker.config.offload_places import members_in
-from magnetar_broker.expiry.listed_objects import ObjectAccess, listed_objects
+from magnetar_broker.expiry.listed_objects import ListedObjects, ObjectAccess, listed_objects
+from magnetar_broker.expiry.named_places import named_places
 from magnetar_broker.expiry.orphans import NAMED
 from magnetar_broker.expiry.unreachable_objects import UnreachableObjects
-from magnetar_broker.policies.effective import StoredPolicies
-from magnetar_broker.policies.offload_values import merged, offload_rules
-from magnetar_broker.policies.table import OFFLOAD
-from magnetar_storage.errors import Corrupt, StorageError
+from magnetar_storage.errors import StorageError
 from magnetar_storage.interfaces import MetadataStore
 from magnetar_storage.objects.interfaces import Objects
 from magnetar_storage.runtime.execution import Clock
@@ -80,10 +75,13 @@ class StrayObjects:
 
         An error of one place is logged: it does not prevent the rest.
         """
-        found = await listed_objects(self._metadata)
+        found = await self._listed()
         if found is None:
             return
-        places = found.places | await self.unreachable.places() | await self._named_by_policies()
+        named = await named_places(self._metadata, self._settings)
+        if named.unreadable:
+            raise named.unreadable[0]
+        places = found.places | await self.unreachable.places() | named.places
         for place in sorted(places):
             try:
                 await self._collect(place)
@@ -105,7 +103,7 @@ class StrayObjects:
             candidates := await run(partial(own_objects.some, names, PART))
         ):
             # Only now: those that were read before lack what was uploaded since.
-            listed = await listed_objects(self._metadata)
+            listed = await self._listed()
             if listed is None:
                 return
             stray |= candidates - listed.names
@@ -113,6 +111,19 @@ class StrayObjects:
             partial(own_objects.delete_noticed, objects, prefix, stray, times, grace_ms)
         )
         self._report(place, deleted)
+
+    async def _listed(self) -> ListedObjects | None:
+        """Return the copies in all records; None, with a warning, if one record cannot be read."""
+        listed = await listed_objects(self._metadata)
+        # promise: an object that a damaged record may list is not deleted
+        if listed.damaged:
+            logger.warning(
+                "the metadata records of %s cannot be read: no object that they may list is "
+                "deleted",
+                ", ".join(listed.damaged[:NAMED]),
+            )
+            return None
+        return listed
 
     def _report(self, place: str, stray: Collection[str]) -> None:
         if not stray:
@@ -124,27 +135,3 @@ class StrayObjects:
             "%s%s",
             len(stray), place, some, "" if len(stray) <= NAMED else ", ...",
         )  # fmt: skip
-
-    async def _named_by_policies(self) -> set[str]:
-        """Return the places of the settings, and of the policies of namespaces and topics."""
-        usual = members_in(self._settings)
-        namespaces, after = dict[str, dict[str, object]](), ""
-        places = {offload_rules(usual, usual).place}
-        while page := await self._metadata.read_under(POLICIES, after):
-            for key, found in page:
-                if isinstance(found, Corrupt):
-                    raise found
-                values = StoredPolicies(key, json.loads(found.value), found.version)
-                if (explicit := values.get(OFFLOAD)) is None:
-                    continue
-                members = merged(namespaces.get(_namespace_of(key), usual), explicit)
-                if namespace_of_policies(key) is not None:
-                    namespaces[_namespace_of(key)] = members
-                places.add(offload_rules(members, usual).place)
-            after = page[-1][0]
-        return places - {""}
-
-
-def _namespace_of(key: str) -> str:
-    """Return the namespace of a key of policies, which may be a topic's."""
-    return "/".join(key.removeprefix(POLICIES).split("/")[:2])

@@ -1,18 +1,27 @@
 """A data directory and a copy of it use one store of objects, and neither loses data."""
 
+import json
+
 import pytest
 
 from fakes.faulty_objects import Fault
 from fakes.logs import numbered
 from fakes.tiered import OTHER, PLACE, TieredWorld
-from magnetar_broker.base.metadata_keys import TOPICS
+from magnetar_broker.base.metadata_keys import TOPICS, namespace_policies_key
 from magnetar_broker.config import Settings
+from magnetar_broker.config.domains import OffloadDriver
 from magnetar_broker.expiry.shared_objects import SharedObjects
 from magnetar_broker.expiry.stray_objects import StrayObjects
 from magnetar_storage.errors import Unavailable
 
 DATA, MARK = "data", "data/about/shared"
 DAY_SECONDS = 86_400
+NO_PLACE = Settings()
+SECOND_PLACE = Settings(
+    managed_ledger_offload_driver=OffloadDriver.AWS_S3,
+    managed_ledger_offload_bucket="bucket/second",
+)
+DAMAGED = f"{TOPICS}public/default/persistent/damaged"
 
 
 def original_and_copy(*places: str) -> tuple[TieredWorld, TieredWorld]:
@@ -56,8 +65,8 @@ def reads_all(world: TieredWorld) -> bool:
     return found == numbered(0, 10)
 
 
-def shared(world: TieredWorld) -> SharedObjects:
-    return SharedObjects(world.metadata, world.access(DATA))
+def shared(world: TieredWorld, settings: Settings = NO_PLACE) -> SharedObjects:
+    return SharedObjects(settings, world.metadata, world.access(DATA))
 
 
 def test_the_copy_deletes_nothing_of_the_original() -> None:
@@ -138,12 +147,34 @@ def test_a_place_that_is_away_does_not_prevent_the_marks_of_others(away: str) ->
     assert reads_all(copy)
 
 
-def test_a_damaged_record_may_list_objects_elsewhere() -> None:
+def test_a_damaged_record_may_list_objects_elsewhere(caplog: pytest.LogCaptureFixture) -> None:
+    original, copy = original_and_copy()
+    copy.do(copy.metadata.put(DAMAGED, b"{"))
+    sharing = shared(copy)
+    for _ in range(2):
+        copy.do(sharing.share())
+        assert copy.do(copy.metadata.get("/forgotten")) is None
+    errors = [one.getMessage() for one in caplog.records if one.levelname == "ERROR"]
+    assert len(errors) == 1, "it is logged once"
+    assert "persistent://public/default/damaged cannot be read" in errors[0]
+    trim(original)
+    assert reads_all(copy), "the place of the other records is marked"
+    copy.do(copy.metadata.delete(DAMAGED))
+    copy.do(sharing.share())
+    assert copy.do(copy.metadata.get("/forgotten")) is not None
+
+
+@pytest.mark.parametrize("by_policy", [False, True])
+def test_a_damaged_record_may_list_objects_in_each_place_that_is_named(by_policy: bool) -> None:
     _, copy = original_and_copy()
-    damaged = f"{TOPICS}public/default/persistent/damaged"
-    copy.do(copy.metadata.put(damaged, b"{"))
-    copy.do(shared(copy).share())
-    assert copy.do(copy.metadata.get("/forgotten")) is None
+    copy.do(copy.metadata.put(DAMAGED, b"{"))
+    if by_policy:
+        members = {"managedLedgerOffloadDriver": "aws-s3", "managedLedgerOffloadBucket": OTHER[5:]}
+        policy = json.dumps({"offload": members}).encode()
+        copy.do(copy.metadata.put(namespace_policies_key("public/default"), policy))
+        copy.do(copy.metadata.put(namespace_policies_key("public/damaged"), b"{"))
+    copy.do(shared(copy, NO_PLACE if by_policy else SECOND_PLACE).share())
+    assert all(MARK in one.names() for one in copy.places.values())
 
 
 def test_a_copy_without_objects_needs_no_store() -> None:

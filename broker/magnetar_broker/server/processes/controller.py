@@ -115,7 +115,7 @@ class Controller:
         health = LinkedHealth(links, runtime)
         stray = StrayObjects(settings, metadata, process.clock, storage.objects)
         stray.register(directory.jobs)
-        SharedObjects(metadata, storage.objects).register(directory.jobs)
+        SharedObjects(settings, metadata, storage.objects).register(directory.jobs)
         http = self._http_server(directory, owners, health, storage, reached, stray)
         try:
             sockets = process.context.sockets

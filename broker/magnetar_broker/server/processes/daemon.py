@@ -181,7 +181,7 @@ def _collect_objects(
     engine = opened.engine
     stray = StrayObjects(settings, engine.metadata, engine.clock, opened.objects)
     stray.register(jobs)
-    SharedObjects(engine.metadata, opened.objects).register(jobs)
+    SharedObjects(settings, engine.metadata, opened.objects).register(jobs)
     return stray
 
 
