@@ -22,7 +22,7 @@ class RemoteData:
         "User of etcd; that of PostgreSQL is in the URL.",
         default=None,
     )
-    magnetar_metadata_password_file: str | None = setting(
+    magnetar_metadata_credentials_file: str | None = setting(
         PATH,
         "File with the password of the user, read whenever the broker logs in. Otherwise that in "
         "the URL is used, and for PostgreSQL PGPASSWORD or PGPASSFILE.",

@@ -17,7 +17,7 @@ SECRETS = (
     "basic_auth_conf",
     "tls_key_file_path",
     "gcs_managed_ledger_offload_service_account_key_file",
-    "magnetar_metadata_password_file",
+    "magnetar_metadata_credentials_file",
     "magnetar_metadata_key_file_path",
 )
 """The settings that name a file with secrets."""

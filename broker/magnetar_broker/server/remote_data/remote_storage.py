@@ -246,7 +246,7 @@ def access_in(settings: Settings) -> MetadataAccess:
     """Return the credentials for the metadata that the settings give."""
     return MetadataAccess(
         user=settings.magnetar_metadata_user or "",
-        password_file=settings.magnetar_metadata_password_file or "",
+        password_file=settings.magnetar_metadata_credentials_file or "",
         trusted_certificates_file=settings.magnetar_metadata_trust_certs_file_path or "",
         certificate_file=settings.magnetar_metadata_certificate_file_path or "",
         key_file=settings.magnetar_metadata_key_file_path or "",
