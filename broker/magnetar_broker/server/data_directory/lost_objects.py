@@ -17,6 +17,7 @@ from magnetar_storage.log.left_objects import LEFT, LeftObjects
 from magnetar_storage.log.log_record import LogRecord
 from magnetar_storage.objects.interfaces import Objects
 from magnetar_storage.rebuild.objects import FoundObjects, candidates, examined
+from magnetar_storage.tiered import own_objects
 
 READERS: Final = 16
 """The number of objects that are looked at together: each answer of a store takes a while."""
@@ -43,9 +44,17 @@ def place_in(settings: Settings) -> str:
 
 
 def prefix_of(directory: bytes, older: Mapping[str, bytes]) -> ObjectPrefix:
-    """Return the prefix of a data directory, as far as its older metadata or its id tells."""
+    """Return the prefix of a data directory, as far as its older metadata or its id tells.
+
+    The former ones include those of all objects that the older metadata lists as only copies.
+    """
     value = older.get(OBJECTS)
-    return ObjectPrefix(directory.hex()) if value is None else decoded(value)
+    noted = ObjectPrefix(directory.hex()) if value is None else decoded(value)
+    # A broker forgets the prefixes of originals soon, but goes on reading their objects.
+    parts = (own_objects.parts_of(copy.name) for copy in listed_before(older))
+    formers = dict.fromkeys((*noted.formers, *(one[0] for one in parts if one is not None)))
+    formers.pop(noted.own, None)
+    return ObjectPrefix(noted.own, tuple(formers))
 
 
 def listed_before(older: Mapping[str, bytes]) -> Iterator[SegmentCopy]:

@@ -20,6 +20,7 @@ from magnetar_broker.config import Settings
 from magnetar_broker.config.domains import OffloadDriver
 from magnetar_broker.server.data_directory.local_storage import LocalStorage
 from magnetar_broker.server.data_directory.lost_objects import Search, place_in
+from magnetar_broker.server.data_directory.object_names import decoded, forget_formers
 from magnetar_broker.server.data_directory.rebuilding import FILES, Rebuilding, as_text, rebuild
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import Unavailable
@@ -73,6 +74,14 @@ class Directory:
                 offset += len(run.payloads)
             await log.close()
             return found
+
+    async def forget_formers(self) -> None:
+        """Do what a broker does soon after its start, once it has told the originals."""
+        async with runtime() as process, LocalStorage(self.settings).open(process) as opened:
+            metadata = opened.engine.metadata
+            found = await metadata.get(OBJECTS)
+            assert found is not None
+            await forget_formers(metadata, decoded(found.value))
 
     def lose_metadata(self) -> None:
         for name in FILES:
@@ -158,6 +167,7 @@ async def test_older_metadata_tells_the_prefix_and_further_places(
     await directory.offload(0, 5)
     directory.lose_metadata()
     await directory.rebuilt()
+    await directory.forget_formers()
     await directory.offload(5, 7, f"file://{other}")
     directory.keep_metadata()
     await directory.offload(7, 9)
