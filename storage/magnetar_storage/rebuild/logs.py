@@ -1,6 +1,7 @@
 """Rebuilding the records of all logs from the origins and the content of segments.
 
-A segment that is not here, or is damaged, is listed as the object that was found of it, if any.
+A segment that is not here, or is damaged, is listed as the object that was found of it, if any; a
+whole one is listed with its object as a copy.
 
 Values that are not in segments are those of a new log: properties, and whether the log was
 terminated.  Nothing is deleted: a segment that no record lists goes to quarantine at the next
@@ -8,9 +9,9 @@ start.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from magnetar_storage.cursors.attached_state import AttachedState
 from magnetar_storage.cursors.cursor_log import DurableCursor, read_cursors
@@ -26,9 +27,11 @@ from magnetar_storage.interfaces import (
 from magnetar_storage.log.compacted_record import Compacted
 from magnetar_storage.log.log_record import LogRecord, Segment
 from magnetar_storage.log.sparse_segment import SparseMap, SparseReader
-from magnetar_storage.rebuild.objects import ObjectSegment
+from magnetar_storage.rebuild.objects import ObjectSegment, Unusable
 from magnetar_storage.rebuild.segment_list import Placed, SegmentList, listed
 
+READ_BYTES: Final = 4 << 20
+"""The approximate bytes that are read at a time to find damage."""
 Progress = Callable[[int], None]
 """Called with the number of segments examined since the last call."""
 
@@ -40,7 +43,7 @@ class LogSegment(NamedTuple):
     origin: SegmentOrigin
     end: Sealed
     copy: SegmentCopy | None = None
-    """The object that has the entries, if the segment is not in the store."""
+    """The object that has the same entries; the only copy if the segment is not in the store."""
 
 
 class Kept(NamedTuple):
@@ -74,6 +77,8 @@ class Rebuilt:
     """The number of segments in the store."""
     objects: int = 0
     """The number of segments that were listed as objects."""
+    unusable: list[Unusable] = field(default_factory=list)
+    """The objects that contradict what is in the store."""
 
 
 async def rebuilt(
@@ -84,7 +89,8 @@ async def rebuilt(
 ) -> Rebuilt:
     """Read the origin of every segment, and find out how the segments of a log belong together.
 
-    This settles all segments.  Of `objects` those are used whose segment the store lacks.
+    This settles all segments.  An object is listed as the only copy if the store lacks its segment,
+    or has it damaged; else as a further copy.
     """
     found = Rebuilt()
     logs: dict[str, list[LogSegment]] = {}
@@ -98,15 +104,20 @@ async def rebuilt(
         except Corrupt as error:
             found.unlisted[number] = str(error)
             continue
-        if end.entries:
+        copy = None
+        if end.entries and number in missing:
+            copy = _copy(found, missing[number], origin, end)
+            if copy and (damage := await _damage(store, number, end)) is not None:
+                found.unlisted[number] = damage
+                continue
             # promise: what is here is read from here
-            missing.pop(number, None)
+            missing.pop(number)
         if origin is not None:
-            logs.setdefault(origin.log, []).append(LogSegment(number, origin, end))
+            logs.setdefault(origin.log, []).append(LogSegment(number, origin, end, copy))
         elif not end.entries:
             found.unlisted[number] = "it is empty"
         elif await _holds_messages_only(store, number, end):
-            segment = Segment(number, now_ms, *end, sealed_ms=now_ms)
+            segment = Segment(number, now_ms, *end, sealed_ms=now_ms, copy=copy)
             found.nameless[number] = RebuiltLog(LogRecord(segments=(segment,)))
         else:
             found.unlisted[number] = "it does not say of which topic it has cursors or other state"
@@ -119,6 +130,33 @@ async def rebuilt(
         unlisted = {part.segment for part in parts} - record.listed - remote
         found.unlisted |= dict.fromkeys(sorted(unlisted), f"{key} does not need it any more")
     return found
+
+
+async def _damage(store: SegmentStore, number: SegmentId, end: Sealed) -> str | None:
+    """Read all entries of a segment; return the reason why they cannot be read, if so."""
+    reader = await store.reader(number)
+    try:
+        entry = 0
+        while entry < end.entries:
+            run = await reader.read(entry, end.entries - entry, READ_BYTES)
+            entry += len(run.payloads)
+    except Corrupt as error:
+        return str(error)
+    finally:
+        reader.close()
+    return None
+
+
+def _copy(
+    found: Rebuilt, one: ObjectSegment, origin: SegmentOrigin | None, end: Sealed
+) -> SegmentCopy | None:
+    """Return the copy of a whole segment that an object is; None if it has other entries."""
+    # promise: an object that another directory has written does not become a copy of a file
+    if (one.origin, one.end) != (origin, end):
+        why = f"the file of segment {one.segment} that is here has other entries"
+        found.unusable.append(Unusable(one.copy.name, one.copy.place, why))
+        return None
+    return replace(one.copy, is_only=False)
 
 
 def _add_objects(

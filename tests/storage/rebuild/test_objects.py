@@ -11,7 +11,7 @@ from fakes.tiered import OTHER, PLACE, TieredWorld
 from magnetar_storage.errors import StorageError
 from magnetar_storage.identity import Identity
 from magnetar_storage.interfaces import SegmentId, SegmentKind, SegmentOrigin
-from magnetar_storage.local import segment_origin
+from magnetar_storage.local import footer, segment_origin
 from magnetar_storage.local.segment_file import RECORDS_AT, file_name
 from magnetar_storage.log.log import Log
 from magnetar_storage.log.log_record import LogRecord
@@ -119,7 +119,9 @@ def test_what_is_here_is_read_from_here() -> None:
     assert len(found.segments) == 3
     replaced(world, log, found)
     record = world.record()
-    assert record is not None and not any(one.copy for one in record.segments)
+    assert record is not None and not any(one.is_remote for one in record.segments)
+    copies = [one.copy for one in record.segments if one.is_copied]
+    assert [copy.name for copy in copies if copy] == world.objects.names(), "none is made again"
     world.objects.fault = lambda operation, name: Fault.LOST
     assert world.read_all(world.open()) == numbered(0, 10)
 
@@ -142,6 +144,40 @@ def test_an_object_stands_in_for_a_damaged_file() -> None:
     world.do(world.metadata.put(KEY, result.logs[KEY].record.encode()))
     log = world.open()
     assert log.segments[0].is_remote and world.read_all(log) == numbered(0, 10)
+
+
+def test_an_object_stands_in_for_a_file_with_a_damaged_entry() -> None:
+    world = TieredWorld()
+    log = world.open()
+    world.append(log, *numbered(0, 10))
+    first = log.segments[0].id
+    world.do(log.offloading.copy(first, PLACE))
+    world.do(log.close())
+    world.do(world.store.close())
+    index, _ = footer.load(world.disk, first)
+    at = index.offsets[-1] - 6  # in the last block
+    file = world.disk.open(file_name(first))
+    file.write(at, [bytes([file.read(at, 1)[0] ^ 1])])
+    file.close()
+    world.start()
+    result = looked_at(world, searched(world))
+    assert first in result.unlisted and result.objects == 1
+    world.do(world.metadata.put(KEY, result.logs[KEY].record.encode()))
+    log = world.open()
+    assert log.segments[0].is_remote and world.read_all(log) == numbered(0, 10)
+
+
+def test_a_file_wins_over_an_object_with_other_entries() -> None:
+    world, other = TieredWorld(), filled()[0]
+    log = world.open()
+    world.append(log, *numbered(0, 2))
+    first = log.segments[0].id
+    world.places = other.places
+    found = searched(world)
+    world.do(log.close())
+    result = looked_at(world, found)
+    assert [one.name for one in result.unusable][:1] == [found.segments[first].copy.name]
+    assert "has other entries" in result.unusable[0].why
 
 
 def test_only_objects_of_these_prefixes_are_used() -> None:

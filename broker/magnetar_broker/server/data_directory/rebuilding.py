@@ -136,6 +136,8 @@ async def _rebuild(
             found = await rebuilt(store, clock.now_ms(), progress, there)
             identity = _identity(trouble.noted)
             result = _joined(found, trouble.older, identity, prefixes)
+            if objects is not None:
+                objects.unusable += found.unusable
             result.objects = objects
             if local is not None:
                 result.former = _write(local, result.values, identity)
@@ -191,7 +193,7 @@ def as_text(result: Rebuilding) -> str:
             lines.append(f"The older metadata.db lists {len(result.missing)} such ledgers.")
     else:
         lines += as_lines(result.objects, result.found.objects, result.missing)
-        if result.found.objects:
+        if result.objects.segments:
             lines.append(KEPT)
     if result.former:
         lines.append(f"the former metadata.db is in {result.former}")
