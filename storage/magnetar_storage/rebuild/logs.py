@@ -127,8 +127,13 @@ async def rebuilt(
         record = found.logs[key].record
         remote = {one.id for one in record.segments if one.is_remote}
         found.objects += len(remote)
-        unlisted = {part.segment for part in parts} - record.listed - remote
-        found.unlisted |= dict.fromkeys(sorted(unlisted), f"{key} does not need it any more")
+        unlisted = [part for part in sorted(parts) if part.segment not in record.listed | remote]
+        for part in unlisted:
+            if part.copy is not None and part.copy.is_only:
+                why = f"{key} has other entries at its place"
+                found.unusable.append(Unusable(part.copy.name, part.copy.place, why))
+            else:
+                found.unlisted[part.segment] = f"{key} does not need it any more"
     return found
 
 

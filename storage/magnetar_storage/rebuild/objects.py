@@ -56,14 +56,31 @@ class FoundObjects:
     """The objects that a broker had noted for deletion."""
     others: dict[str, int] = field(default_factory=dict)
     """The numbers of segments' objects with other prefixes, by prefix."""
+    _disputed: set[SegmentId] = field(default_factory=set)
+    """The segments of which two objects have different entries."""
 
     def add(self, found: Iterable[ObjectSegment | Unusable]) -> None:
-        """Add what `examined` has returned; of several objects of one segment the first one."""
+        """Add what `examined` has returned.
+
+        Of several objects of one segment the first one is used; none if their entries differ, as
+        after a directory and its copy have both written to a segment of this id.
+        """
         for one in found:
             if isinstance(one, Unusable):
                 self.unusable.append(one)
+            elif one.segment in self._disputed:
+                self._refuse(one)
             else:
-                self.segments.setdefault(one.segment, one)
+                first = self.segments.setdefault(one.segment, one)
+                # promise: of objects that contradict each other none is listed
+                if (first.origin, first.end) != (one.origin, one.end):
+                    self._disputed.add(one.segment)
+                    self._refuse(self.segments.pop(one.segment))
+                    self._refuse(one)
+
+    def _refuse(self, one: ObjectSegment) -> None:
+        why = f"another object of segment {one.segment} has other entries"
+        self.unusable.append(Unusable(one.copy.name, one.copy.place, why))
 
 
 def candidates(

@@ -4,7 +4,8 @@ Every segment knows the offset of its first entry, so that gaps show.  A gap bet
 listed like a rewritten segment without remaining entries, so that no offset changes.
 """
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -68,15 +69,41 @@ def listed(placed: Iterable[Placed], end: int, now_ms: int) -> SegmentList:
 
 
 def _fitting(ordered: Sequence[Placed]) -> tuple[list[Placed], tuple[SegmentId, ...]]:
-    """Return the newest segments that can follow each other, and the ids of the others."""
+    """Return the newest segments that can follow each other, and the ids of the others.
+
+    A segment of the store wins over objects, which a copy of the data directory may have written.
+    """
+    here = _chain([one for one in ordered if not one.segment.is_remote])
+    certain = {one.segment.id for one in here}
+    # promise: no object takes the place of a segment that is in the store
+    fitting = [one for one in ordered if one.segment.id in certain or _fits_between(one, here)]
+    kept = _chain(fitting, certain)
+    ids = {one.segment.id for one in kept}
+    return kept, tuple(one.segment.id for one in ordered if one.segment.id not in ids)
+
+
+def _chain(ordered: Sequence[Placed], certain: Collection[SegmentId] = ()) -> list[Placed]:
+    """Return the newest segments that can follow each other, and all that are `certain`."""
     # From the newest back: if a deleted log had the same name, its segments are older, and begin
     # at offsets that the present log has as well.
     kept: list[Placed] = []
-    for at in range(len(ordered) - 1, -1, -1):
-        if kept and not _precedes(ordered[at], kept[-1]):
-            return kept[::-1], tuple(one.segment.id for one in ordered[: at + 1])
-        kept.append(ordered[at])
-    return kept[::-1], ()
+    ended = False
+    for one in reversed(ordered):
+        if one.segment.id not in certain:
+            ended = ended or (bool(kept) and not _precedes(one, kept[-1]))
+            if ended:
+                continue
+        kept.append(one)
+    return kept[::-1]
+
+
+def _fits_between(one: Placed, here: Sequence[Placed]) -> bool:
+    """Return whether an object can be listed between two neighbours of a chain of segments."""
+    if not one.segment.is_remote:
+        return False
+    at = bisect(here, one.segment.id, key=lambda other: other.segment.id)
+    follows = at == 0 or _precedes(here[at - 1], one)
+    return follows and (at == len(here) or _precedes(one, here[at]))
 
 
 def _precedes(one: Placed, other: Placed) -> bool:

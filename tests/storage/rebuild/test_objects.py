@@ -10,14 +10,14 @@ from fakes.logs import KEY, numbered
 from fakes.tiered import OTHER, PLACE, TieredWorld
 from magnetar_storage.errors import StorageError
 from magnetar_storage.identity import Identity
-from magnetar_storage.interfaces import SegmentId, SegmentKind, SegmentOrigin
+from magnetar_storage.interfaces import Sealed, SegmentCopy, SegmentId, SegmentKind, SegmentOrigin
 from magnetar_storage.local import footer, segment_origin
 from magnetar_storage.local.segment_file import RECORDS_AT, file_name
 from magnetar_storage.log.log import Log
 from magnetar_storage.log.log_record import LogRecord
 from magnetar_storage.objects.interfaces import Objects
 from magnetar_storage.rebuild.logs import Rebuilt, rebuilt
-from magnetar_storage.rebuild.objects import FoundObjects, candidates, examined
+from magnetar_storage.rebuild.objects import FoundObjects, ObjectSegment, candidates, examined
 from magnetar_storage.tiered import own_objects
 
 DIRECTORY, FOREIGN = bytes(range(16)), bytes(range(1, 17))
@@ -178,6 +178,9 @@ def test_a_file_wins_over_an_object_with_other_entries() -> None:
     result = looked_at(world, found)
     assert [one.name for one in result.unusable][:1] == [found.segments[first].copy.name]
     assert "has other entries" in result.unusable[0].why
+    record = result.logs[KEY].record
+    assert record.segments[0].id == first and record.segments[0].copy is None
+    assert record.first_offset == 0
 
 
 def test_only_objects_of_these_prefixes_are_used() -> None:
@@ -215,6 +218,41 @@ def test_of_two_objects_of_a_segment_one_is_listed() -> None:
     found = searched(world)
     assert len(found.segments) == 3 and not found.unusable
     replaced(world, log, found)
+    assert world.read_all(world.open()) == numbered(0, 10)
+
+
+def test_objects_of_a_segment_with_different_entries_are_all_named() -> None:
+    world, log = filled()
+    first, second = world.objects.names()[:2]
+    segment = log.segments[0].id
+    origin = replace(ORIGIN, first_offset=6)
+    changed = with_origin(world.objects.content(first), segment, origin, DIRECTORY)
+    for nonce in ("x", "y"):
+        world.objects.put(own_objects.name_of("data", segment, nonce), changed)
+    found = searched(world)
+    assert segment not in found.segments and len(found.segments) == 2
+    assert len(found.unusable) == 3 and first in {one.name for one in found.unusable}
+    assert second not in {one.name for one in found.unusable}
+    assert all("has other entries" in one.why for one in found.unusable)
+
+
+@pytest.mark.parametrize("offset", [0, 1, 9])
+def test_an_object_at_the_offsets_of_a_file_is_named(offset: int) -> None:
+    """It may be of the directory that this one was copied from, which goes on."""
+    world = TieredWorld()
+    log = world.open()
+    world.append(log, *numbered(0, 10))
+    here = [one.id for one in log.segments]
+    copy = SegmentCopy(PLACE, "data/x", 100, 1, is_only=True)
+    number, origin = here[-1] + 1, replace(ORIGIN, first_offset=offset)
+    found = FoundObjects({number: ObjectSegment(number, copy, origin, Sealed(3, 3, 3))})
+    world.do(log.close())
+    result = looked_at(world, found)
+    record = result.logs[KEY].record
+    assert [one.id for one in record.segments] == here and result.objects == 0
+    assert [one.name for one in result.unusable] == ["data/x"]
+    assert "has other entries at its place" in result.unusable[0].why
+    world.do(world.metadata.put(KEY, record.encode()))
     assert world.read_all(world.open()) == numbered(0, 10)
 
 
