@@ -67,11 +67,12 @@ def repair(
         search = _search(conf, places, prefixes)
         metadata_trouble = _report_metadata(data_dir)
         lost = _report_lost(data_dir)
+        if metadata_trouble:
+            # First: if a place cannot be read, nothing is given up either.
+            _rebuild(data_dir, apply, search)
         if apply and lost:
             _give_up(data_dir)
             click.echo(f"{len(lost)} ledgers given up: magnetar verify {data_dir} lists the damage")
-        if metadata_trouble:
-            _rebuild(data_dir, apply, search)
     except (ConfigError, StorageError, OSError) as error:
         click.echo(f"cannot repair {data_dir}: {error}", err=True)
         raise SystemExit(CANNOT) from error

@@ -99,6 +99,11 @@ class Directory:
         for path in self.copy.iterdir():
             shutil.copy(path, self.data)
 
+    def files(self) -> dict[Path, bytes]:
+        """Return the content of the data directory, without the lock."""
+        paths = (path for path in self.data.rglob("*") if path.is_file() and path.name != "LOCK")
+        return {path: path.read_bytes() for path in paths}
+
     def names(self) -> list[str]:
         return sorted(str(path.relative_to(self.objects)) for path in self.objects.rglob("*.seg"))
 
@@ -274,6 +279,28 @@ async def test_a_place_that_cannot_be_searched_is_an_error(
     result = await run(directory, "--apply", *options)
     assert result.exit_code == 2 and why in result.output, result.output
     assert not list(directory.data.glob("metadata.db*"))
+
+
+async def test_nothing_is_given_up_if_a_place_cannot_be_searched(directory: Directory) -> None:
+    await directory.offload(0, 5)
+    async with runtime() as process, LocalStorage(directory.settings).open(process) as opened:
+        log = await opened_log(opened.engine)
+        await log.rollover.start_writing()
+        done = opened.engine.clock.promise()
+        append(log, numbered(5, 50), [1] * 45, done.set_result)
+        assert await done is None
+        await log.close()
+    directory.lose_metadata()
+    lost = max(path for path in (directory.data / "segments").rglob("*") if path.is_file())
+    lost.unlink()
+    before = directory.files()
+    result = await run(directory, "--apply", "--place", "file:///missing/directory")
+    assert result.exit_code == 2 and "not a directory" in result.output, result.output
+    assert "1 ledgers lack data" in result.output and "ledgers given up" not in result.output
+    assert directory.files() == before
+    result = await run(directory, "--apply", "--place", directory.place)
+    assert result.exit_code == 0 and "1 ledgers given up" in result.output, result.output
+    assert await directory.read() == numbered(0, 5)
 
 
 def test_settings_with_a_wrong_place_are_refused() -> None:
