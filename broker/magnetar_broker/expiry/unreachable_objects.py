@@ -14,7 +14,7 @@ from magnetar_broker.base.periodic_jobs import PeriodicJobs
 from magnetar_broker.expiry.listed_objects import ObjectAccess
 from magnetar_storage.errors import BadVersion, Corrupt, StorageError
 from magnetar_storage.interfaces import MetadataStore, Version
-from magnetar_storage.log.left_objects import LEFT, LeftObjects
+from magnetar_storage.log.left_objects import LEFT, PART, LeftObjects
 from magnetar_storage.runtime.execution import Clock
 from magnetar_storage.tiered import own_objects
 
@@ -41,6 +41,8 @@ class UnreachableObjects:
         """The objects that were left after the last round."""
         self._reported: dict[str, str] = {}
         """The reason that was logged last, by place: it is not repeated with each round."""
+        self._unreadable = set[str]()
+        """The keys of the lists that could not be read last, and were logged."""
 
     def register(self, jobs: PeriodicJobs) -> None:
         """Try it every ten minutes."""
@@ -71,13 +73,27 @@ class UnreachableObjects:
             del self._reported[place]
 
     async def _listed(self) -> list[tuple[str, LeftObjects, Version]]:
+        """Return the lists that can be read, with their keys and versions."""
         listed, after = list[tuple[str, LeftObjects, Version]](), ""
+        unreadable = dict[str, str]()
         while page := await self._metadata.read_under(LEFT, after):
             for key, found in page:
-                if isinstance(found, Corrupt):
-                    raise found
-                listed.append((key, LeftObjects.decode(key, found.value), found.version))
+                try:
+                    if isinstance(found, Corrupt):
+                        raise found
+                    listed.append((key, LeftObjects.decode(key, found.value), found.version))
+                except Corrupt as error:  # the other lists do not wait for this one
+                    unreadable[key] = str(error)
             after = page[-1][0]
+        for key in sorted(unreadable.keys() - self._unreadable):
+            logger.error(
+                "a list of at most %d objects of a deleted topic, of which %s is the first, cannot "
+                "be read, and their deletion is not tried again: %s; they are deleted as objects "
+                "that no ledger belongs to (magnetarOffloadOrphanMinutes) if the settings, a "
+                "policy or another topic name their place; if not, delete them there by hand",
+                PART, key.removeprefix(LEFT), unreadable[key],
+            )  # fmt: skip
+        self._unreadable = set(unreadable)
         return listed
 
     async def _delete(

@@ -1,14 +1,18 @@
 """The objects of topics that were deleted while their place was away are deleted later."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from fakes.faulty_objects import Fault
 from fakes.logs import KEY, numbered
+from fakes.memory_metadata import MemoryMetadata
 from fakes.tiered import OTHER, PLACE, TieredWorld
 from magnetar_broker.expiry import unreachable_objects
 from magnetar_broker.expiry.unreachable_objects import UnreachableObjects
-from magnetar_storage.interfaces import SegmentCopy
-from magnetar_storage.log.left_objects import leave
+from magnetar_storage.errors import Corrupt
+from magnetar_storage.interfaces import PAGE, Listed, SegmentCopy
+from magnetar_storage.log.left_objects import LEFT, leave
 from magnetar_storage.tiered import own_objects
 
 MINUTES = 60
@@ -54,6 +58,38 @@ def test_those_that_were_deleted_are_not_listed_any_more() -> None:
     world.do(left.retry())
     assert world.left() == world.stored() == {(PLACE, name) for name in doomed[1:]}
     assert left.number == 2
+
+
+class DamagedMetadata(MemoryMetadata):
+    """Metadata that reports damage at the keys whose value is empty."""
+
+    async def read_under(self, prefix: str, after: str = "", limit: int = PAGE) -> Sequence[Listed]:
+        page = await super().read_under(prefix, after, limit)
+        return [
+            (key, found if isinstance(found, Corrupt) or found.value else Corrupt(key, 0, "rot"))
+            for key, found in page
+        ]
+
+
+@pytest.mark.parametrize("value", [b"", b"{"])
+def test_a_list_that_cannot_be_read_keeps_no_other_one(
+    value: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = deleted_while_away()
+    world.mend()
+    metadata = DamagedMetadata(world.clock)
+    copies = [SegmentCopy(place, name) for place, name in sorted(world.stored())]
+    world.do(leave(metadata, KEY, copies, world.clock.now_ms(), "away"))
+    world.do(metadata.put(f"{LEFT}data/0", value))
+    left = UnreachableObjects(metadata, world.clock, world.access(), MINUTES)
+    assert world.do(left.places()) == {PLACE}
+    for _ in range(2):
+        world.do(left.retry())
+    assert not world.stored() and left.number == 0
+    errors = [one.getMessage() for one in caplog.records if one.levelname == "ERROR"]
+    assert len(errors) == 1, "it is logged once"
+    assert "data/0" in errors[0] and "by hand" in errors[0]
+    assert world.do(metadata.list(LEFT)) == [f"{LEFT}data/0"]
 
 
 def test_a_place_that_is_away_keeps_no_objects_of_another_one() -> None:
