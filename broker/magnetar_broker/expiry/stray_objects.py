@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterator
 from functools import partial
 from typing import Final
 
+from magnetar_broker.base.clock_watch import ClockWatch
 from magnetar_broker.base.periodic_jobs import PeriodicJobs
 from magnetar_broker.config import Settings
 from magnetar_broker.expiry.listed_objects import ListedObjects, ObjectAccess, listed_objects
@@ -45,7 +46,12 @@ class StrayObjects:
     """Deletes the stray objects of a data directory; one process of a broker does."""
 
     def __init__(
-        self, settings: Settings, metadata: MetadataStore, clock: Clock, access: ObjectAccess
+        self,
+        settings: Settings,
+        metadata: MetadataStore,
+        clock: Clock,
+        clock_watch: ClockWatch,
+        access: ObjectAccess,
     ) -> None:
         self._settings = settings
         self._metadata = metadata
@@ -56,7 +62,7 @@ class StrayObjects:
         self.deleted = 0
         """The number of objects deleted since the start of this process."""
         self.unreachable = UnreachableObjects(
-            metadata, clock, access, settings.magnetar_offload_give_up_minutes
+            metadata, clock_watch, access, settings.magnetar_offload_give_up_minutes
         )
 
     def register(self, jobs: PeriodicJobs) -> None:

@@ -7,6 +7,7 @@ import pytest
 from fakes.faulty_objects import Fault
 from fakes.logs import numbered
 from fakes.tiered import OTHER, PLACE, TieredWorld
+from magnetar_broker.base.clock_watch import ClockWatch
 from magnetar_broker.base.metadata_keys import TOPICS, namespace_policies_key
 from magnetar_broker.config import Settings
 from magnetar_broker.config.domains import OffloadDriver
@@ -52,7 +53,8 @@ def trim(world: TieredWorld) -> None:
 def collect(world: TieredWorld) -> None:
     """Look for stray objects on two days."""
     settings = Settings(magnetar_offload_orphan_minutes=60)
-    stray = StrayObjects(settings, world.metadata, world.clock, world.access())
+    watch = ClockWatch(world.clock)
+    stray = StrayObjects(settings, world.metadata, world.clock, watch, world.access())
     for _ in range(2):
         world.do(stray.collect())
         world.clock.advance(DAY_SECONDS)

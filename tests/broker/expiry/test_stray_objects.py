@@ -11,6 +11,7 @@ from fakes.logs import KEY, numbered
 from fakes.memory_metadata import MemoryMetadata
 from fakes.tiered import OTHER, PLACE, TieredWorld
 from fakes.world import ManualTasks
+from magnetar_broker.base.clock_watch import ClockWatch
 from magnetar_broker.base.guarded_metadata import GuardedMetadata
 from magnetar_broker.base.metadata_keys import TOPICS, namespace_policies_key, topic_policies_key
 from magnetar_broker.base.periodic_jobs import PeriodicJobs
@@ -36,8 +37,14 @@ GRACE_SECONDS = MINUTES * 60
 def stray_in(
     world: TieredWorld, minutes: int = MINUTES, metadata: MemoryMetadata | None = None
 ) -> StrayObjects:
-    settings = Settings(magnetar_offload_orphan_minutes=minutes)
-    return StrayObjects(settings, metadata or world.metadata, world.clock, world.access())
+    return stray_by(Settings(magnetar_offload_orphan_minutes=minutes), world, metadata)
+
+
+def stray_by(
+    settings: Settings, world: TieredWorld, metadata: MemoryMetadata | None = None
+) -> StrayObjects:
+    clock, watch = world.clock, ClockWatch(world.clock)
+    return StrayObjects(settings, metadata or world.metadata, clock, watch, world.access())
 
 
 def rounds(world: TieredWorld, stray: StrayObjects) -> None:
@@ -275,7 +282,7 @@ def test_an_upload_that_takes_place_after_its_topic_was_deleted_leaves_nothing()
     assert len(segments(world)) == 1
     settings = Settings(magnetar_offload_orphan_minutes=0, managed_ledger_offload_driver=None)
     world.do(world.metadata.put(namespace_policies_key("public/default"), policy("bucket/first")))
-    rounds(world, StrayObjects(settings, world.metadata, world.clock, world.access()))
+    rounds(world, stray_by(settings, world))
     assert not segments(world), "the place is known from the policies alone"
 
 

@@ -8,6 +8,7 @@ from fakes.faulty_objects import Fault
 from fakes.logs import KEY, numbered
 from fakes.memory_metadata import MemoryMetadata
 from fakes.tiered import OTHER, PLACE, TieredWorld
+from magnetar_broker.base.clock_watch import HOLD_SECONDS, ClockWatch
 from magnetar_broker.expiry import unreachable_objects
 from magnetar_broker.expiry.unreachable_objects import UnreachableObjects
 from magnetar_storage.errors import Corrupt
@@ -31,7 +32,7 @@ def deleted_while_away() -> TieredWorld:
 
 
 def objects_in(world: TieredWorld, minutes: int = MINUTES) -> UnreachableObjects:
-    return UnreachableObjects(world.metadata, world.clock, world.access(), minutes)
+    return UnreachableObjects(world.metadata, ClockWatch(world.clock), world.access(), minutes)
 
 
 def test_they_are_deleted_once_the_place_is_back(caplog: pytest.LogCaptureFixture) -> None:
@@ -81,7 +82,7 @@ def test_a_list_that_cannot_be_read_keeps_no_other_one(
     copies = [SegmentCopy(place, name) for place, name in sorted(world.stored())]
     world.do(leave(metadata, KEY, copies, world.clock.now_ms(), "away"))
     world.do(metadata.put(f"{LEFT}data/0", value))
-    left = UnreachableObjects(metadata, world.clock, world.access(), MINUTES)
+    left = UnreachableObjects(metadata, ClockWatch(world.clock), world.access(), MINUTES)
     assert world.do(left.places()) == {PLACE}
     for _ in range(2):
         world.do(left.retry())
@@ -120,6 +121,17 @@ def test_the_broker_gives_up_in_the_end_and_names_them(
     errors = [one.getMessage() for one in caplog.records if one.levelname == "ERROR"]
     assert len(errors) == 2 and all(PLACE in error and "503" in error for error in errors)
     assert all(name in "".join(errors) for _, name in world.stored())
+
+
+def test_a_clock_that_jumps_gives_up_nothing_for_a_while() -> None:
+    world = deleted_while_away()
+    left = objects_in(world)
+    world.clock.set_forward(MINUTES * 60_000)
+    world.do(left.retry())
+    assert world.left() == world.stored()
+    world.clock.advance(HOLD_SECONDS)
+    world.do(left.retry())
+    assert not world.left()
 
 
 def test_below_zero_it_never_gives_up() -> None:

@@ -8,6 +8,7 @@ import signal
 from contextlib import suppress
 from functools import partial
 
+from magnetar_broker.base.clock_watch import CLOCK, CLOCK_SECONDS, ClockWatch
 from magnetar_broker.base.errors import BrokerError
 from magnetar_broker.base.guarded_metadata import NOT_YET, GuardedMetadata
 from magnetar_broker.base.metadata_keys import STARTS, TOPICS, topic_of_names
@@ -113,7 +114,9 @@ class Controller:
         admission = Admission(lambda: settings, process.clock, reached)
         owners = LinkedOwners(topic_host, runtime)
         health = LinkedHealth(links, runtime)
-        stray = StrayObjects(settings, metadata, process.clock, storage.objects)
+        watch = ClockWatch(process.clock)
+        directory.jobs.every(CLOCK_SECONDS, CLOCK, watch.look)
+        stray = StrayObjects(settings, metadata, process.clock, watch, storage.objects)
         stray.register(directory.jobs)
         SharedObjects(settings, metadata, storage.objects).register(directory.jobs)
         http = self._http_server(directory, owners, health, storage, reached, stray)

@@ -7,7 +7,7 @@ import signal
 from contextlib import suppress
 from dataclasses import replace
 
-from magnetar_broker.base.periodic_jobs import PeriodicJobs
+from magnetar_broker.broker import Broker
 from magnetar_broker.config import Settings
 from magnetar_broker.expiry.shared_objects import SharedObjects
 from magnetar_broker.expiry.stray_objects import StrayObjects
@@ -91,7 +91,7 @@ class Daemon:
         listener = Listener(broker, self._loop_timer, descriptors)
         garbage = Garbage(broker.topics)
         broker.jobs.every(CHECK_SECONDS, CLOSED_TOPICS, garbage.collect_closed)
-        stray = _collect_objects(settings, opened, broker.jobs)
+        stray = _collect_objects(settings, opened, broker)
         context = replace(
             sole_context(halves, opened.journal, self._loop_timer, stray, contexts),
             snapshots=opened.snapshots,
@@ -173,13 +173,14 @@ class Daemon:
 
 
 def _collect_objects(
-    settings: Settings, opened: SoleStorage, jobs: PeriodicJobs
+    settings: Settings, opened: SoleStorage, broker: Broker
 ) -> StrayObjects | None:
     """Delete copies of ledgers that nothing lists; None if the storage makes no copies."""
     if opened.objects is None:
         return None
-    engine = opened.engine
-    stray = StrayObjects(settings, engine.metadata, engine.clock, opened.objects)
+    engine, jobs = opened.engine, broker.jobs
+    watch = broker.topic_host.shared_limits.clock_watch
+    stray = StrayObjects(settings, engine.metadata, engine.clock, watch, opened.objects)
     stray.register(jobs)
     SharedObjects(settings, engine.metadata, opened.objects).register(jobs)
     return stray

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from broker.server.data_directory.test_local_storage import runtime
+from magnetar_broker.base.clock_watch import ClockWatch
 from magnetar_broker.config import Settings
 from magnetar_broker.config.domains import OffloadDriver
 from magnetar_broker.expiry.stray_objects import StrayObjects
@@ -23,7 +24,8 @@ async def test_stray_objects_are_deleted(tmp_path: Path) -> None:
     )
     async with runtime() as process, LocalStorage(settings).open(process) as opened:
         names = [opened.engine.copies.new_name(number) for number in (1, 2)]
-        stray = StrayObjects(settings, opened.engine.metadata, process.clock, opened.objects)
+        metadata, watch = opened.engine.metadata, ClockWatch(process.clock)
+        stray = StrayObjects(settings, metadata, process.clock, watch, opened.objects)
         await stray.collect()
         (place / names[0]).parent.mkdir(exist_ok=True)
         for name in names:
