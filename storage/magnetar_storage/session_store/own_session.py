@@ -124,6 +124,8 @@ class OwnSession:
         await self.wal.close()
         self.settling.stop()
         if self.wal.failure is not None:
+            # promise: a process that was ended leaves no objects behind its end
+            await self.settling.idle()
             return False
         try:
             await self.settling.settle(True)

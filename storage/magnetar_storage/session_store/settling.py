@@ -170,6 +170,10 @@ class Settling:
             if timer is not None:
                 timer.cancel()
 
+    async def idle(self) -> None:
+        """Wait until nothing is being written to packs."""
+        await self._one_at_a_time.idle()
+
     async def settle(self, whole: bool) -> None:
         """Write sealed segments to packs, or everything if `whole`, and discard the log before."""
         async with self._one_at_a_time.held():
@@ -282,6 +286,9 @@ class Settling:
 
     def _begin(self, whole: bool) -> None:
         self._whole |= whole
+        # promise: a process that was ended writes no more packs
+        if isinstance(self._error, Fenced):
+            return
         if not self._is_begun and self._retry_timer is None and not self._stopped:
             self._is_begun = True
             self._tasks.spawn(self._attempt(), "write_behind")

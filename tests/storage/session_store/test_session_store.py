@@ -8,7 +8,7 @@ import pytest
 from fakes.origins import MESSAGES
 from fakes.session_stores import SMALL, Process
 from fakes.unreliable_metadata import Fate
-from fakes.world import start
+from fakes.world import run, start
 from magnetar_storage.errors import Corrupt, Fenced, NoSegment, StorageError, Unavailable
 from magnetar_storage.interfaces import DamagedEntries
 from magnetar_storage.session_store.session_record import (
@@ -260,6 +260,44 @@ def test_a_process_that_was_ended_settles_nothing(world: World) -> None:
     assert len(told) == 1 and isinstance(told[0], Fenced)
     world.do(world.other.store.end_session(1))
     assert world.entries(world.other, writer.segment) == [b"a"]
+
+
+def test_a_process_that_was_ended_tries_to_write_packs_once(world: World) -> None:
+    writer = world.segment(world.one)
+    fenced = replace(world.record(world.one), state=SessionState.FENCED)
+    world.do(world.metadata.put(key_of(1), fenced.encode()))
+    before = len(world.objects.log)
+    writer.append([b"x" * SMALL.settle_bytes], [1], lambda error: None)
+    for _ in range(500):
+        if not world.clock.step():
+            world.step()
+    uploads = [line for line in world.objects.log[before:] if line.startswith("upload sessions/")]
+    assert len(uploads) == 2, "a pack and a manifest"
+
+
+def test_a_process_that_was_ended_waits_for_the_packs_that_it_writes(world: World) -> None:
+    growing, sealed = world.segment(world.one, b"a"), world.segment(world.one, b"b")
+    world.do(sealed.seal())
+    world.clock.advance(SMALL.sealed_seconds)
+    world.clock.pump()
+    background = world.one.threads[2]
+    assert len(background), "it writes a pack"
+
+    def others() -> bool:
+        threads = (*world.one.threads[:2], *world.other.threads)
+        return any(thread.step() for thread in threads) or world.clock.advance_to_timer()
+
+    run(world.other.store.end_session(1), world.clock, others)
+    outcomes: list[BaseException | None] = []
+    growing.append([b"c"], [1], outcomes.append)
+    while not outcomes:
+        assert world.clock.step() or others()
+    assert isinstance(outcomes[0], Fenced)
+    closing = start(world.one.store.close())
+    world.clock.pump()
+    assert len(background) and not closing.done()
+    world.settle()
+    assert closing.result() is None and not len(background)
 
 
 def test_only_so_much_waits_to_be_settled(world: World) -> None:
