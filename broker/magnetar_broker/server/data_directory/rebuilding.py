@@ -39,7 +39,8 @@ from magnetar_storage.verify.overlay import Overlay
 NEW_FILE = f"{FILE}.rebuilt"
 FORMER = "metadata-former-"
 """The prefix of the directories in which former files of the metadata are kept."""
-FILES = (FILE, f"{FILE}-wal", f"{FILE}-shm", sqlite_digest.FILE)
+WAL = f"{FILE}-wal"
+FILES = (FILE, WAL, f"{FILE}-shm", sqlite_digest.FILE)
 
 Progress = Callable[[int], None]
 
@@ -140,7 +141,7 @@ async def _rebuild(
                 objects.unusable += found.unusable
             result.objects = objects
             if local is not None:
-                result.former = _write(local, result.values, identity)
+                result.former = _write(local, result.values, identity, bool(trouble.older))
         finally:
             await store.close()
     finally:
@@ -259,8 +260,12 @@ def _with_older(record: LogRecord, key: str, older: bytes | None) -> LogRecord:
     )
 
 
-def _write(disk: LocalDisk, values: dict[str, bytes], identity: Identity) -> str:
-    """Replace the database; return where the former one is kept, "" if there was none."""
+def _write(disk: LocalDisk, values: dict[str, bytes], identity: Identity, is_readable: bool) -> str:
+    """Replace the database; return where the former one is kept, "" if there was none.
+
+    `is_readable` says whether the former one is intact and of this directory: then it is there,
+    with all of its values, until the new one takes its place.
+    """
     for name in ("", "-wal", "-shm"):  # left by a repair that was interrupted
         disk.remove(f"{NEW_FILE}{name}")
     database = Database(disk.path_of(NEW_FILE))
@@ -271,14 +276,21 @@ def _write(disk: LocalDisk, values: dict[str, bytes], identity: Identity) -> str
         database.stamp(identity)
     finally:
         database.close()
-    former = _set_aside(disk)
+    if is_readable and WAL in disk.list(""):
+        # SQLite moves the log's changes to the file, which has to do without the log below.
+        Database(disk.path_of(FILE)).close()
+    former = _keep_former(disk)
+    # SQLite would apply a log of the former database to the new one.
+    for name in FILES[1:]:
+        disk.remove(name)
+    disk.sync_dir("")
     disk.rename(NEW_FILE, FILE)
     disk.sync_dir("")
     return former
 
 
-def _set_aside(disk: LocalDisk) -> str:
-    """Move former metadata files, if any, to a new directory beside them."""
+def _keep_former(disk: LocalDisk) -> str:
+    """Link former metadata files, if any, to a new directory beside them."""
     names = disk.list("")
     present = [name for name in FILES if name in names]
     if not present:
@@ -289,7 +301,9 @@ def _set_aside(disk: LocalDisk) -> str:
     former = f"{FORMER}{number}"
     disk.make_dir(former)
     for name in present:
-        disk.rename(name, f"{former}/{name}")
+        # promise[disk.link(name, f"{former}/{name}") -> disk.rename(name, f"{former}/{name}")]: a
+        #   repair that was killed can be repeated without a loss
+        disk.link(name, f"{former}/{name}")
     # promise: former metadata is kept
     disk.sync_dir(former)
     disk.sync_dir("")

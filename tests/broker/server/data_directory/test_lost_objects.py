@@ -18,6 +18,7 @@ from magnetar_broker.base.metadata_keys import OBJECTS, topic_key
 from magnetar_broker.commands.repair import repair
 from magnetar_broker.config import Settings
 from magnetar_broker.config.domains import OffloadDriver
+from magnetar_broker.server.data_directory import rebuilding
 from magnetar_broker.server.data_directory.local_storage import LocalStorage
 from magnetar_broker.server.data_directory.lost_objects import Search, place_in
 from magnetar_broker.server.data_directory.object_names import decoded, forget_formers
@@ -27,6 +28,8 @@ from magnetar_storage.errors import Unavailable
 from magnetar_storage.log.engine import Engine
 from magnetar_storage.log.left_objects import LEFT, LeftObjects
 from magnetar_storage.log.log import Log
+from magnetar_storage.metadata.database import FILE, Database
+from magnetar_storage.runtime.disk import LocalDisk
 
 KEY = topic_key(TopicName.parse("persistent://public/default/topic"))
 
@@ -235,6 +238,45 @@ async def test_damaged_objects_are_named_and_the_rest_is_listed(directory: Direc
     result = await directory.rebuilt()
     assert f"object {damaged} in {directory.place} is not used" in as_text(result)
     assert await directory.read() == numbered(5, 9)
+
+
+class Killed(BaseException):
+    """Ends a repair as a kill would: nothing after it happens."""
+
+
+@pytest.mark.parametrize("has_log", [False, True])
+@pytest.mark.parametrize("stop", ["link", "remove", "rename"])
+async def test_a_repair_that_is_killed_can_be_repeated(
+    directory: Directory, monkeypatch: pytest.MonkeyPatch, has_log: bool, stop: str
+) -> None:
+    async with runtime() as process, LocalStorage(directory.settings).open(process) as opened:
+        await opened.engine.metadata.put("/told", b"by metadata only")
+        if has_log:
+            directory.keep_metadata()
+            assert (directory.copy / "metadata.db-wal").stat().st_size
+    if not has_log:
+        directory.keep_metadata()
+    await directory.offload(0, 5)
+    directory.put_older_metadata_back()
+    plain = getattr(LocalDisk, stop)
+
+    def killed(disk: LocalDisk, name: str, *others: str) -> None:
+        if name == rebuilding.NEW_FILE and stop == "rename":
+            raise Killed
+        plain(disk, name, *others)
+        if name == {"link": FILE, "remove": f"{FILE}-wal"}.get(stop):
+            raise Killed
+
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(LocalDisk, stop, killed)
+        await directory.rebuilt()
+    result = await directory.rebuilt()
+    assert result.values["/told"] == b"by metadata only"
+    former = Database(f"{result.former}{FILE}")
+    kept = former.get("/told")
+    former.close()
+    assert kept is not None and kept.value == b"by metadata only"
+    assert await directory.read() == numbered(0, 5)
 
 
 # The command ----------------------------------------------------------------------------
