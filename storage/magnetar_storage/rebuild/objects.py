@@ -89,18 +89,21 @@ def candidates(
     prefixes: Collection[str],
     found: FoundObjects,
     doomed: Collection[str] = (),
+    listed: Collection[str] = (),
 ) -> list[Candidate]:
-    """Return the objects of segments with these prefixes; count the others in `found`.
+    """Return the objects of segments with these prefixes or names; count the others in `found`.
 
-    Those are left out that a broker had noted as stray, which no record has listed for long, and
-    those with the names of `doomed`.
+    `listed` are the names of further objects, of which the prefix may be that of a directory that
+    goes on.  Those are left out that a broker had noted as stray, which no record has listed for
+    long, and those with the names of `doomed`.
     """
     stray = set(doomed)
     for prefix in prefixes:
         stray |= own_objects.noticed(objects, prefix)
     chosen: list[Candidate] = []
     for prefix, segment, one in _of_segments(objects):
-        if prefix not in prefixes:
+        # promise[ and one.name not in listed -> ]: objects that were listed are listed again
+        if prefix not in prefixes and one.name not in listed:
             found.others[prefix] = found.others.get(prefix, 0) + 1
         # promise[never]: an object that was about to be deleted is not listed again
         elif one.name in stray:

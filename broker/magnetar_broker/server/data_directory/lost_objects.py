@@ -43,15 +43,17 @@ def place_in(settings: Settings) -> str:
     return rules.place
 
 
-def prefix_of(directory: bytes, older: Mapping[str, bytes]) -> ObjectPrefix:
-    """Return the prefix of a data directory, as far as its older metadata or its id tells.
-
-    The former ones include those of all objects that the older metadata lists as only copies.
-    """
+def _noted_prefix(directory: bytes, older: Mapping[str, bytes]) -> ObjectPrefix:
+    """Return the prefix of a data directory, as far as its older metadata or its id tells."""
     value = older.get(OBJECTS)
-    noted = ObjectPrefix(directory.hex()) if value is None else decoded(value)
+    return ObjectPrefix(directory.hex()) if value is None else decoded(value)
+
+
+def prefix_of(directory: bytes, older: Mapping[str, bytes]) -> ObjectPrefix:
+    """Return the prefix of a data directory; those of all listed objects are former ones."""
+    noted = _noted_prefix(directory, older)
     # A broker forgets the prefixes of originals soon, but goes on reading their objects.
-    parts = (own_objects.parts_of(copy.name) for copy in listed_before(older))
+    parts = (own_objects.parts_of(copy.name) for copy in _copies(older))
     formers = dict.fromkeys((*noted.formers, *(one[0] for one in parts if one is not None)))
     formers.pop(noted.own, None)
     return ObjectPrefix(noted.own, tuple(formers))
@@ -59,11 +61,16 @@ def prefix_of(directory: bytes, older: Mapping[str, bytes]) -> ObjectPrefix:
 
 def listed_before(older: Mapping[str, bytes]) -> Iterator[SegmentCopy]:
     """Yield the copies that readable records of older metadata list as the only ones."""
+    return (copy for copy in _copies(older) if copy.is_only)
+
+
+def _copies(older: Mapping[str, bytes]) -> Iterator[SegmentCopy]:
+    """Yield all copies that readable records of older metadata list as complete."""
     for key, value in older.items():
         if key.startswith(TOPICS):
             with suppress(Corrupt):  # which is what the rebuilding is for
                 for one in LogRecord.decode(key, value).segments:
-                    if one.copy is not None and one.is_remote:
+                    if one.copy is not None and one.is_copied:
                         yield one.copy
 
 
@@ -83,14 +90,15 @@ def found_objects(search: Search, directory: bytes, older: Mapping[str, bytes]) 
     `Unavailable` if a place cannot be read: then it is unknown what is there.
     """
     found = FoundObjects()
-    own = prefix_of(directory, older)
-    prefixes = {own.own, *own.formers, *search.prefixes}
-    places = dict.fromkeys((*search.places, *(copy.place for copy in listed_before(older))))
+    noted = _noted_prefix(directory, older)
+    prefixes = {noted.own, *noted.formers, *search.prefixes}
+    listed = {copy.name: copy.place for copy in _copies(older)}
+    places = dict.fromkeys((*search.places, *listed.values()))
     doomed = _left(older)
     opened = {place: search.open_place(place) for place in places}
     with ThreadPoolExecutor(READERS) as threads:
         for place, objects in opened.items():
-            chosen = candidates(objects, place, prefixes, found, doomed)
+            chosen = candidates(objects, place, prefixes, found, doomed, listed)
             look = partial(examined, open_place=opened.__getitem__, directory=directory)
             found.add(threads.map(look, chosen))
     return found

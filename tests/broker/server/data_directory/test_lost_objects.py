@@ -186,6 +186,24 @@ async def test_older_metadata_tells_the_prefix_and_further_places(
     assert await directory.read() == numbered(0, 9)
 
 
+async def test_of_a_forgotten_prefix_only_listed_objects_are_used(directory: Directory) -> None:
+    """The directory that has the prefix may go on, and write further ones."""
+    await directory.offload(0, 5)
+    (first,) = directory.names()
+    directory.lose_metadata()
+    await directory.rebuilt()
+    await directory.forget_formers()
+    directory.keep_metadata()
+    await directory.offload(5, 9)
+    directory.put_older_metadata_back()
+    (second,) = set(directory.names()) - {first}
+    prefix, number = first.partition("/")[0], second.partition("/")[2]
+    (directory.objects / second).rename(directory.objects / prefix / number)
+    result = await directory.rebuilt()
+    assert result.objects is not None and result.objects.others == {prefix: 1}
+    assert await directory.read() == numbered(0, 5)
+
+
 async def test_objects_that_older_metadata_lists_and_that_are_gone_are_named(
     directory: Directory,
 ) -> None:
