@@ -68,9 +68,11 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     ),
     "broker/expiry": ("broker/producers/test_deduplication.py", *TRANSACTIONS),
     "broker/commands/repair.py": (
+        "broker/server/data_directory/test_lost_objects.py",
         "crash/test_incomplete_data.py", "crash/test_rebuilt_metadata.py",
     ),
     "broker/server/data_directory/rebuilding.py": (
+        "broker/server/data_directory/test_lost_objects.py",
         "broker/server/data_directory/test_object_names.py", "crash/test_rebuilt_metadata.py",
     ),
     "storage/tiered": (
