@@ -16,6 +16,7 @@ class Wire(asyncio.Transport):
         super().__init__()
         self._connection = connection
         self.is_closed = False
+        self.is_aborted = False
         self._decoder = FrameDecoder(2**23)
         self._sent = b""
 
@@ -27,6 +28,9 @@ class Wire(asyncio.Transport):
 
     def close(self) -> None:
         self.is_closed = True
+
+    def abort(self) -> None:
+        self.is_closed = self.is_aborted = True
 
     def take(self) -> list[pb.BaseCommand]:
         """Return the commands since the last call, also those of this turn."""

@@ -258,7 +258,12 @@ class Connection(asyncio.Protocol):
         self._error = error or ConnectionLost(f"the connection to {self.address} was closed")
         self._send_outgoing()
         if self._transport is not None:
-            self._transport.close()
+            # promise[self._connected.done() -> True]: a connection that was not accepted ends at
+            #   once, though its peer may not answer the end of TLS
+            if self._connected.done():
+                self._transport.close()
+            else:
+                self._transport.abort()
         if self._keepalive is not None:
             self._keepalive.cancel()
         if self._renewing is not None:

@@ -73,6 +73,19 @@ async def connected(**settings: Any) -> AsyncIterator[tuple[Connection, Wire]]:
         connection.close()
 
 
+async def test_a_peer_that_did_not_accept_the_connection_is_not_waited_for() -> None:
+    """It may not answer the end of TLS, and the socket would be open until its time limit."""
+    async with connected() as (_, wire):
+        pass
+    assert wire.is_aborted
+    async with connected() as (connection, wire):
+        connection.data_received(b"HTTP/1.1 400 Bad Request")
+    assert wire.is_aborted
+    async with connected() as (connection, wire):
+        connection._connected.set_result(pb.CommandConnected(server_version="x"))
+    assert wire.is_closed and not wire.is_aborted
+
+
 async def test_answers_find_their_requests_in_any_order() -> None:
     async with connected() as (connection, wire):
         first, second = (
