@@ -47,7 +47,7 @@ class Gateway:
             HttpPool(one, context if one.is_tls else None, access.connect_seconds)
             for one in place.endpoints
         ]
-        self._token = ""
+        self._token: str | None = None
 
     async def call(self, path: str, message: dict[str, Any]) -> dict[str, Any]:
         """Make a call that has one answer; a stream's first one counts."""
@@ -79,7 +79,7 @@ class Gateway:
             raise Unavailable(f"{pool.endpoint}: {NOT_ETCD}") from None
         except GatewayError as error:
             if error.code == UNAUTHENTICATED:
-                self._token = ""
+                self._token = None
             self._turn(pool)
             raise explained(error, f"{pool.endpoint} ended a stream") from None
 
@@ -108,7 +108,7 @@ class Gateway:
                 "name": self._access.user,
                 "password": self._access.current_password(),
             }
-            self._token = ""
+            self._token = None
             answer = await self._call(AUTHENTICATE, credentials)
         except MetadataRefused as error:
             raise Unavailable(str(error)) from None
@@ -180,7 +180,7 @@ def tls_context(access: MetadataAccess) -> ssl.SSLContext:
         if access.certificate_file:
             file = access.certificate_file
             # Without a password: asking for one on the terminal would wait for ever.
-            context.load_cert_chain(file, access.key_file or None, password="")
+            context.load_cert_chain(file, access.key_file or None, password=lambda: "")
     except OSError as error:
         reason = error.reason if isinstance(error, ssl.SSLError) else error.strerror
         raise MetadataRefused(
